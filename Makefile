@@ -1,0 +1,59 @@
+# Everything happens in .venv, made from PYTHON. `make test` is what CI calls.
+PYTHON ?= python3
+VENV ?= .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: help setup test lint types unit e2e demo test-jax bench protos clean
+
+help:
+	@echo "make setup      install Everstep with everything for development into $(VENV)"
+	@echo "make demo       train a small GPT on two slices"
+	@echo "make test       lint, types, unit and end-to-end tests"
+	@echo "make test-jax   JAX's own tests, on Everstep beside plain CPU JAX"
+	@echo "make bench      benchmarks, each with a table and a result file"
+	@echo "make protos     regenerate the protobuf code"
+	@echo "PYTHON=python3.12 VENV=.venv312 make test   with another interpreter"
+
+setup: $(VENV)/ready
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --upgrade pip
+	$(RUN) -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+test: lint types unit e2e
+
+lint: setup
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+
+types: setup
+	$(RUN) -m mypy
+
+unit: setup
+	$(RUN) -m pytest -q --ignore tests/e2e
+
+e2e: setup
+	$(RUN) -m pytest -q tests/e2e
+
+demo: setup
+	$(VENV)/bin/everstep run --slices 2 --devices-per-worker 1 -- $(RUN) examples/gpt.py
+
+test-jax: setup
+	$(RUN) tools/jax_tests/run.py
+
+bench: setup
+	$(RUN) benchmarks/run.py
+
+# In an environment of its own: the pinned generator wants an older protobuf than the tests run on.
+protos: .venv-protos/ready
+	.venv-protos/bin/python tools/regenerate_protos.py
+
+.venv-protos/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-protos
+	.venv-protos/bin/python -m pip install --quiet 'grpcio-tools==1.73.1'
+	touch $@
+
+clean:
+	rm -rf .venv .venv-protos .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
