@@ -1,0 +1,7 @@
+"""`python -m everstep`."""
+
+import sys
+
+from everstep.cli.main import main
+
+sys.exit(main())
