@@ -1,0 +1,135 @@
+"""The head's end of the channel to its workers: accepts them, checks who they are, sends commands, hands on reports."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from google.protobuf.message import DecodeError
+
+import everstep
+from everstep.wire import channel_pb2 as wire
+from everstep.wire import frames
+from everstep.wire.errors import Failure, invalid
+
+if TYPE_CHECKING:
+    from everstep.head.members import Member
+
+log = logging.getLogger(__name__)
+
+HELLO_TIMEOUT = 10.0  # seconds: a connection that does not say who it is by then is closed
+
+
+class Owner(Protocol):
+    """Who decides about workers: the runtime."""
+
+    def joined(self, hello: wire.Hello, link: Link) -> wire.Welcome: ...
+    def reported(self, link: Link, message: wire.ToHead) -> None: ...
+    def closed(self, link: Link, cause: str) -> None: ...
+
+
+class Link(asyncio.Protocol):
+    """The connection to one worker. Parses frames as they arrive: no task and no stream per worker."""
+
+    def __init__(self, owner: Owner, token: str) -> None:
+        self._owner = owner
+        self._token = token
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.welcomed = False
+        self.member: Member | None = None  # set by the owner when it joins
+        self.cause = "connection closed"
+
+    def send(self, message: wire.ToWorker) -> None:
+        """Queue one command."""
+        self.send_frame(frames.encode(message.SerializeToString()))
+
+    def send_frame(self, frame: bytes) -> None:
+        """The same for a frame that goes to several workers and is encoded once."""
+        if self._transport is not None:
+            self._transport.write(frame)
+
+    def abort(self, cause: str) -> None:
+        """Drop the connection without sending what is queued."""
+        self.cause = cause
+        if self._transport is not None:
+            self._transport.abort()
+
+    def close(self) -> None:
+        """Send what is queued, then end the connection."""
+        if self._transport is not None:
+            self._transport.close()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._timer = asyncio.get_running_loop().call_later(HELLO_TIMEOUT, self.abort, "no hello")
+
+    def data_received(self, data: bytes) -> None:
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        try:
+            while len(buffer) - start >= 4:
+                length = frames.length(buffer[start : start + 4])
+                end = start + 4 + length
+                if len(buffer) < end:
+                    break
+                self._message(bytes(buffer[start + 4 : end]))
+                start = end
+        except (frames.FrameError, DecodeError) as error:
+            self.abort(f"it sent nonsense: {error}")
+            return
+        if start:
+            del buffer[:start]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.welcomed:
+            self._owner.closed(self, f"{self.cause}: {exc}" if exc else self.cause)
+
+    def _message(self, data: bytes) -> None:
+        message = wire.ToHead.FromString(data)
+        if self.welcomed:
+            self._owner.reported(self, message)
+        else:
+            self._greet(message)
+
+    def _greet(self, message: wire.ToHead) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            hello = message.hello
+            if hello.version != frames.VERSION:
+                raise invalid(
+                    f"the worker runs everstep {hello.release or 'unknown'} (channel version {hello.version}), the head "
+                    f"{everstep.__version__} (channel version {frames.VERSION}): install the same release on both",
+                )
+            if not hmac.compare_digest(hello.token.encode(), self._token.encode()):
+                raise invalid("the token is not that of this run")
+            welcome = self._owner.joined(hello, self)
+        except Failure as failure:
+            log.warning("refused a worker that calls itself %r: %s", message.hello.name, failure.message)
+            self.send(wire.ToWorker(welcome=wire.Welcome(version=frames.VERSION, refused=failure.message)))
+            self.close()
+            return
+        self.welcomed = True
+        self.send(wire.ToWorker(welcome=welcome))
+
+
+async def listen(address: str, owner: Owner, token: str) -> asyncio.Server:
+    """Accept workers at "unix:/path" or "host:port" (port 0: any). Raises OSError if the address can't be had."""
+    loop = asyncio.get_running_loop()
+    factory: Callable[[], Link] = lambda: Link(owner, token)  # noqa: E731
+    if address.startswith("unix:"):
+        return await loop.create_unix_server(factory, address.removeprefix("unix:"))
+    host, _, port = address.rpartition(":")
+    return await loop.create_server(factory, host.strip("[]"), int(port))

@@ -1,0 +1,209 @@
+"""Sends commands to workers and matches their reports.
+
+Every command for several workers is queued for all of them in one breath, so all workers start programs in the same order: that is what
+keeps collectives from deadlocking. While no world is up, commands wait here, in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import itertools
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from everstep.head.members import Member, Members, lost
+from everstep.head.operations import Operation
+from everstep.wire import channel_pb2 as wire
+from everstep.wire import frames
+from everstep.wire.errors import Code, Failure
+
+log = logging.getLogger(__name__)
+
+SUSPICION = 2.0  # seconds: so long an error of one worker in a spanning program may turn out to be the death of another
+
+Messages: TypeAlias = wire.ToWorker | Mapping[str, wire.ToWorker]
+
+# What a survivor sees when its peer dies in a collective; what a user's own error never is.
+_PEER_CODES = {
+    Code.UNKNOWN,
+    Code.INTERNAL,
+    Code.UNAVAILABLE,
+    Code.ABORTED,
+    Code.CANCELLED,
+    Code.DEADLINE_EXCEEDED,
+    Code.FAILED_PRECONDITION,
+}
+
+
+class Dispatcher:
+    """The table of operations in flight."""
+
+    def __init__(self, members: Members, stuck: Callable[[Operation], None]) -> None:
+        """stuck: called when an operation has failed on some of its workers while others still wait for them."""
+        self._members = members
+        self._stuck = stuck
+        self._numbers = itertools.count(1)
+        self._operations: dict[int, Operation] = {}
+        self._replies: dict[int, asyncio.Future[wire.ToHead]] = {}
+        self._waiting: collections.deque[Callable[[], None]] = collections.deque()
+        self._suspicions: dict[int, asyncio.TimerHandle] = {}
+        self._opened = asyncio.Event()
+
+    def operation(self, what: str, slots: Iterable[str], *, spanning: bool = False, sources: Iterable[str] = ()) -> Operation:
+        """A new operation. It must be dispatched."""
+        operation = Operation(next(self._numbers), what, slots, spanning=spanning, sources=sources)
+        if operation.pending:
+            self._operations[operation.number] = operation
+        return operation
+
+    # The gate: closed until a world is up.
+
+    def open(self) -> None:
+        """A world is up: send what has waited."""
+        self._opened.set()
+        while self._waiting and self._opened.is_set():
+            self._waiting.popleft()()
+
+    def close(self) -> None:
+        """There is no world for the moment."""
+        self._opened.clear()
+
+    async def opened(self) -> None:
+        """Until a world is up."""
+        await self._opened.wait()
+
+    # Sending.
+
+    def dispatch(
+        self, operation: Operation | None, slots: Iterable[str], messages: Messages, prepare: Callable[[], None] | None = None
+    ) -> None:
+        """Send one message to all the slots, or to each its own, now or as soon as a world is up.
+
+        operation: gets the reports; None: none wanted. prepare: called just before sending; a Failure it raises fails the operation.
+        """
+        if self._opened.is_set() and not self._waiting:
+            self._send(operation, slots, messages, prepare)
+        else:
+            self._waiting.append(lambda: self._send(operation, slots, messages, prepare))
+
+    def ask(self, what: str, member: Member, message: wire.ToWorker) -> tuple[Operation, asyncio.Future[wire.ToHead]]:
+        """Send to one member at once, world or not. The future holds its report once the operation is done."""
+        operation = self.operation(what, (member.slot.name,))
+        reply = self.reply_to(operation)
+        message.op = operation.number
+        if self._members.get(member.slot.name) is member:
+            member.link.send(message)
+            message.op = 0
+        else:
+            self._lose(operation, member.slot.name, lost(member, "it had gone before it was asked"))
+        return operation, reply
+
+    def reply_to(self, operation: Operation) -> asyncio.Future[wire.ToHead]:
+        """A future that holds a report on the operation once it is done; for those that report more than their end."""
+        reply: asyncio.Future[wire.ToHead] = asyncio.get_running_loop().create_future()
+        self._replies[operation.number] = reply
+        operation.on_drained(lambda: self._replies.pop(operation.number, None))
+        return reply
+
+    def _send(self, operation: Operation | None, slots: Iterable[str], messages: Messages, prepare: Callable[[], None] | None) -> None:
+        number = operation.number if operation is not None else 0
+        if operation is not None and operation.failure is not None:
+            # It reads something that failed while it waited here. Nobody was told of it.
+            for slot in list(operation.pending):
+                operation.report(slot, None)
+            self._operations.pop(number, None)
+            return
+        if prepare is not None:
+            try:
+                prepare()
+            except Failure as failure:
+                if operation is not None:
+                    for slot in list(operation.pending):
+                        operation.report(slot, failure)
+                    self._operations.pop(number, None)
+                return
+        frame = b""
+        for slot in slots:
+            member = self._members.get(slot)
+            if member is None:
+                if operation is not None:
+                    self._lose(operation, slot, self._gone(slot))
+                continue
+            if isinstance(messages, wire.ToWorker):
+                if not frame:
+                    messages.op = number
+                    frame = frames.encode(messages.SerializeToString())
+                member.link.send_frame(frame)
+            else:
+                message = messages[slot]
+                message.op = number
+                member.link.send(message)
+
+    def _gone(self, slot: str) -> Failure:
+        return Failure(Code.DATA_LOSS, f"worker {slot} (slice {self._members.slots[slot].slice}) is lost and not back yet")
+
+    # Reports.
+
+    def report(self, member: Member, message: wire.ToHead) -> None:
+        """A worker's report on an operation."""
+        body = getattr(message, message.WhichOneof("body"))
+        operation = self._operations.get(body.op)
+        if operation is None:
+            return
+        failure = Failure(Code(body.error.code), body.error.message) if body.HasField("error") else None
+        slot = member.slot.name
+        if (
+            failure is not None
+            and operation.spanning
+            and len(operation.slots) > 1
+            and operation.failure is None
+            and failure.code in _PEER_CODES
+        ):
+            self._suspect(operation, slot, failure)
+            return
+        reply = self._replies.get(body.op)
+        if reply is not None and failure is None and not reply.done():
+            reply.set_result(message)
+        operation.report(slot, failure)
+        self._drop_if_drained(operation)
+
+    def lose(self, member: Member, failure: Failure) -> None:
+        """A worker is gone: whatever waits for it has failed."""
+        for operation in list(self._operations.values()):
+            self._lose(operation, member.slot.name, failure)
+
+    def in_flight(self) -> int:
+        """How many operations have not been reported by all their workers."""
+        return len(self._operations)
+
+    def _lose(self, operation: Operation, slot: str, failure: Failure) -> None:
+        operation.lose(slot, failure)
+        self._drop_if_drained(operation)
+
+    def _drop_if_drained(self, operation: Operation) -> None:
+        if operation.drained:
+            self._operations.pop(operation.number, None)
+            timer = self._suspicions.pop(operation.number, None)
+            if timer is not None:
+                timer.cancel()
+
+    def _suspect(self, operation: Operation, slot: str, failure: Failure) -> None:
+        """An error that a dying peer may have caused: wait whether one is declared dead, so that the first cause is the one told."""
+        operation.pending.discard(slot)
+
+        def settle() -> None:
+            self._suspicions.pop(operation.number, None)
+            waiting = not operation.drained
+            operation.fail(failure)
+            self._drop_if_drained(operation)
+            if waiting:
+                self._stuck(operation)
+
+        if operation.number not in self._suspicions:
+            self._suspicions[operation.number] = asyncio.get_running_loop().call_later(SUSPICION, settle)
+        elif operation.drained:
+            # Everybody lives and has failed: it is the program's own error.
+            self._suspicions.pop(operation.number).cancel()
+            settle()

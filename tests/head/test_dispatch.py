@@ -1,0 +1,160 @@
+"""Order, the gate, and which failure is told."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from everstep.head.channel import Link
+from everstep.head.dispatch import SUSPICION, Dispatcher
+from everstep.head.members import Member, Members, lost
+from everstep.head.operations import Operation
+from everstep.wire import channel_pb2 as wire
+from everstep.wire import frames
+from everstep.wire.errors import Code, Failure
+
+
+class RecordingLink(Link):
+    """A link that keeps what is sent."""
+
+    def __init__(self) -> None:
+        super().__init__(None, "")  # type: ignore[arg-type]
+        self.sent: list[wire.ToWorker] = []
+
+    def send_frame(self, frame: bytes) -> None:
+        assert frames.length(frame[:4]) == len(frame) - 4
+        self.sent.append(wire.ToWorker.FromString(frame[4:]))
+
+
+class Scene:
+    """Two slices of one worker each, joined, and a dispatcher."""
+
+    def __init__(self) -> None:
+        self.members = Members(2, 1, 1)
+        self.links = {name: RecordingLink() for name in self.members.slots}
+        for name, link in self.links.items():
+            self.members.join(wire.Hello(name=name, incarnation=1, devices=[wire.DeviceInfo(platform="cpu")]), link)
+        self.stuck: list[Operation] = []
+        self.dispatcher = Dispatcher(self.members, self.stuck.append)
+
+    def member(self, name: str) -> Member:
+        member = self.members.get(name)
+        assert member is not None
+        return member
+
+    def execute(self, **options: Any) -> Operation:
+        operation = self.dispatcher.operation("step", self.links, spanning=True)
+        self.dispatcher.dispatch(operation, self.links, wire.ToWorker(execute=wire.Execute(program=1)), **options)
+        return operation
+
+    def done(self, name: str, operation: Operation, code: Code = Code.OK, message: str = "") -> None:
+        error = wire.Error(code=code, message=message) if code else None
+        self.dispatcher.report(self.member(name), wire.ToHead(done=wire.Done(op=operation.number, error=error)))
+
+    def lose(self, name: str) -> None:
+        member = self.member(name)
+        self.members.remove(member)
+        self.dispatcher.lose(member, lost(member, "signal 9 (SIGKILL)"))
+
+
+def run(scenario: Any) -> None:
+    asyncio.run(scenario())
+
+
+def test_commands_wait_for_a_world_in_order() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        order: list[str] = []
+        first = scene.execute(prepare=lambda: order.append("first"))
+        second = scene.execute(prepare=lambda: order.append("second"))
+        assert not any(link.sent for link in scene.links.values())
+        scene.dispatcher.open()
+        assert order == ["first", "second"]
+        for link in scene.links.values():
+            assert [message.op for message in link.sent] == [first.number, second.number]
+
+    run(scenario)
+
+
+def test_what_fails_while_it_waits_is_never_sent() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        operation = scene.execute()
+        operation.fail(Failure(Code.INVALID_ARGUMENT, "its argument failed"))
+        scene.dispatcher.open()
+        assert not any(link.sent for link in scene.links.values())
+        assert scene.dispatcher.in_flight() == 0
+
+    run(scenario)
+
+
+def test_an_operation_for_a_worker_that_is_away_fails_with_data_loss() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.dispatcher.open()
+        scene.lose("s1w0")
+        operation = scene.execute()
+        with pytest.raises(Failure, match=r"DATA_LOSS: .*s1w0"):
+            await operation.done()
+
+    run(scenario)
+
+
+def test_the_death_that_caused_an_error_is_told_not_the_error() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.dispatcher.open()
+        operation = scene.execute()
+        scene.done("s0w0", operation, Code.UNKNOWN, "Gloo all-reduce failed: Connection reset by peer")
+        assert operation.failure is None
+        scene.lose("s1w0")
+        with pytest.raises(Failure, match=r"DATA_LOSS: worker s1w0 .*SIGKILL"):
+            await operation.done()
+        assert scene.dispatcher.in_flight() == 0
+
+    run(scenario)
+
+
+def test_an_error_of_all_workers_is_the_programs_own() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.dispatcher.open()
+        operation = scene.execute()
+        for name in scene.links:
+            scene.done(name, operation, Code.INTERNAL, "the callback raised")
+        with pytest.raises(Failure, match="the callback raised"):
+            await operation.done()
+        assert scene.stuck == []
+        assert scene.dispatcher.in_flight() == 0
+
+    run(scenario)
+
+
+def test_an_error_of_one_worker_alone_frees_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.dispatcher.open()
+        operation = scene.execute()
+        timers: list[tuple[float, Any]] = []
+        monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda delay, call: timers.append((delay, call)), raising=False)
+        scene.done("s0w0", operation, Code.UNKNOWN, "the callback raised")
+        [(delay, settle)] = timers
+        assert delay == SUSPICION
+        settle()
+        with pytest.raises(Failure, match="the callback raised"):
+            await operation.done()
+        assert scene.stuck == [operation]
+
+    run(scenario)
+
+
+def test_a_users_error_is_told_at_once() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.dispatcher.open()
+        operation = scene.execute()
+        scene.done("s0w0", operation, Code.RESOURCE_EXHAUSTED, "out of memory")
+        with pytest.raises(Failure, match="RESOURCE_EXHAUSTED"):
+            await operation.done()
+
+    run(scenario)
