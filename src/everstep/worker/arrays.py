@@ -1,0 +1,227 @@
+"""The arrays that this worker holds shards of."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from everstep.wire import dtypes
+from everstep.wire.errors import Code, Failure, invalid
+from everstep.worker import xla
+
+if TYPE_CHECKING:
+    from everstep.worker.world import Placement, World
+
+_REMEMBERED = 1 << 16  # deleted ids
+_EXPECT_SECONDS = 60.0
+
+
+class Stored:
+    """The shards of one array on this worker's devices.
+
+    They are held joined, as XLA takes and gives them, or one by one, or both; each form is made from the other when first asked for.
+    Strings and tokens are held on the host, as the bytes they came in.
+    """
+
+    __slots__ = ("_shards", "dtype", "memory_kind", "nbytes", "placement", "whole", "world")
+
+    def __init__(self, dtype: str, memory_kind: str | None, world: World | None, nbytes: int) -> None:
+        self.dtype = dtype
+        self.memory_kind = memory_kind
+        self.world = world  # whose client the buffers belong to
+        self.nbytes = nbytes
+        self.whole: xla.Buffer = None
+        self.placement: Placement | None = None
+        self._shards: dict[int, Any] | None = None
+
+    @staticmethod
+    def of_shards(dtype: str, memory_kind: str | None, world: World | None, shards: Mapping[int, Any]) -> Stored:
+        """shards: buffer (or bytes, of strings) by the program's id of the device."""
+        stored = Stored(dtype, memory_kind, world, sum(map(_size, shards.values())))
+        stored._shards = dict(shards)
+        return stored
+
+    @staticmethod
+    def of_whole(dtype: str, memory_kind: str | None, placement: Placement, whole: xla.Buffer, nbytes: int) -> Stored:
+        """whole: joined over the local devices of the placement."""
+        stored = Stored(dtype, memory_kind, placement.world, nbytes)
+        stored.placement = placement
+        stored.whole = whole
+        return stored
+
+    @property
+    def shards(self) -> dict[int, Any]:
+        """Buffer (or bytes) by the program's id of the device. Raises Failure if they were donated."""
+        shards = self._shards
+        if shards is None:
+            assert self.placement is not None
+            self.check()
+            shards = self._shards = dict(zip(self.placement.local, self.whole._arrays, strict=True))
+        return shards
+
+    def shard(self, device: int) -> Any:
+        """Raises Failure (INVALID_ARGUMENT) if it is not here or was donated."""
+        try:
+            shard = self.shards[device]
+        except KeyError:
+            raise invalid(f"the array has no shard on device {device} here, only on {sorted(self.shards)}") from None
+        if not isinstance(shard, bytes) and shard.is_deleted():
+            raise _donated()
+        return shard
+
+    def check(self) -> None:
+        """Raises Failure (INVALID_ARGUMENT) if it was donated."""
+        if self.whole is not None and self.whole.is_deleted():
+            raise _donated()
+
+    def joined(self, placement: Placement) -> xla.Buffer:
+        """The shards on the placement's local devices as an argument for a program there, adopted from another world if need be.
+
+        Raises Failure (INVALID_ARGUMENT) if there are other shards or they were donated.
+        """
+        if self.placement is placement and self.whole is not None:
+            return self.whole
+        if self.dtype == dtypes.STRING:
+            raise invalid("strings can't be used in programs")
+        world = placement.world
+        buffers = [self.shard(device) for device in placement.local]
+        if self.world is not world:
+            devices = [world.devices[device] for device in placement.local]
+            buffers = [world.adopt(buffer, device, self.memory_kind) for buffer, device in zip(buffers, devices, strict=True)]
+        first = buffers[0]
+        whole = xla.join(xla.Aval(first.shape, first.dtype), placement.sharding(self.memory_kind), buffers)
+        if len(buffers) == len(self.shards):  # all there is: keep it in this form
+            self.whole, self.placement, self.world = whole, placement, world
+            self._shards = None
+        return whole
+
+
+Entry = Stored | Failure | Future[Stored]
+
+
+class Arrays:
+    """The table: what stands behind each id. An entry is an array, the error it failed with, or a placeholder for one of the two."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, Entry] = {}
+        self._deleted: dict[int, None] = {}
+        self._held: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._waiting = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def nbytes(self) -> int:
+        """Bytes held in device memory."""
+        return sum(entry.nbytes for entry in list(self._entries.values()) if isinstance(entry, Stored))
+
+    def set(self, array: int, entry: Entry) -> None:
+        self._entries[array] = entry
+        if self._waiting:
+            with self._changed:
+                self._changed.notify_all()
+
+    def get(self, array: int) -> Stored:
+        """Wait for it. Raises the Failure it holds, Failure (NOT_FOUND) if there is none."""
+        entry = self._entries.get(array)
+        if isinstance(entry, Stored):
+            return entry
+        if entry is None:
+            raise Failure(Code.NOT_FOUND, f"array {array} is not on this worker")
+        if isinstance(entry, Failure):
+            raise entry
+        try:
+            stored = entry.result()
+        except Failure as failure:
+            self._settle(array, entry, failure)
+            raise
+        self._settle(array, entry, stored)
+        return stored
+
+    def future(self, array: int) -> Future[Stored]:
+        """The same to wait for."""
+        entry = self._entries.get(array)
+        if isinstance(entry, Future):
+            return entry
+        future: Future[Stored] = Future()
+        if isinstance(entry, Stored):
+            future.set_result(entry)
+        else:
+            future.set_exception(entry or Failure(Code.NOT_FOUND, f"array {array} is not on this worker"))
+        return future
+
+    def delete(self, arrays: Iterable[int]) -> None:
+        """Unknown ids are passed over."""
+        for array in arrays:
+            self._entries.pop(array, None)
+            self._deleted[array] = None
+            if len(self._deleted) > _REMEMBERED:
+                del self._deleted[next(iter(self._deleted))]
+
+    def expect(self, array: int) -> Stored:
+        """`get`, for other workers: an id that is not known yet may still come. Raises also Failure (DEADLINE_EXCEEDED)."""
+        with self._changed:
+            self._waiting += 1
+            known = self._changed.wait_for(lambda: array in self._entries or array in self._deleted, _EXPECT_SECONDS)
+            self._waiting -= 1
+        if not known:
+            raise Failure(Code.DEADLINE_EXCEEDED, f"array {array} has not come to this worker in {_EXPECT_SECONDS:.0f} s")
+        return self.get(array)
+
+    def hold(self, arrays: Iterable[int]) -> Callable[[], None]:
+        """While they are held no program may take over their memory. Returns what releases them."""
+        held = list(arrays)
+        with self._lock:
+            for array in held:
+                self._held[array] = self._held.get(array, 0) + 1
+
+        def release() -> None:
+            with self._lock:
+                for array in held:
+                    self._held[array] -= 1
+                    if not self._held[array]:
+                        del self._held[array]
+
+        return release
+
+    def is_held(self, array: int) -> bool:
+        return array in self._held
+
+    def _settle(self, array: int, placeholder: Entry, entry: Entry) -> None:
+        if self._entries.get(array) is placeholder:
+            self._entries[array] = entry
+
+
+def when_done(futures: Sequence[Future[Any]], action: Callable[[], object]) -> None:
+    """Call `action` once all have a result or an error: at once, or in the thread that settles the last."""
+    pending = [future for future in futures if not future.done()]
+    if not pending:
+        action()
+        return
+    lock = threading.Lock()
+    left = len(pending)
+
+    def one_less(_: Future[Any]) -> None:
+        nonlocal left
+        with lock:
+            left -= 1
+            last = left == 0
+        if last:
+            action()
+
+    for future in pending:
+        future.add_done_callback(one_less)
+
+
+def _donated() -> Failure:
+    return invalid("the array was donated to a program and is no longer there")
+
+
+def _size(shard: Any) -> int:
+    return len(shard) if isinstance(shard, bytes) else int(np.prod(shard.shape, dtype=np.int64)) * shard.dtype.itemsize

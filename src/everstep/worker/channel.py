@@ -1,0 +1,101 @@
+"""The worker's end of the channel: joins the head, and takes its commands."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from everstep import __version__
+from everstep.wire import channel_pb2 as wire
+from everstep.wire import frames
+from everstep.worker.arrays import Arrays
+from everstep.worker.executor import Executor
+from everstep.worker.reports import Reporter
+
+_CONNECT_SECONDS = 10.0
+_WELCOME_SECONDS = 60.0
+
+Action: TypeAlias = Callable[[int, Any], None]  # number of the operation, body of the command
+
+
+class Refused(Exception):
+    """The head does not want this worker; the message says why."""
+
+
+def connect(address: str) -> socket.socket:
+    """The head at "unix:/path" or "host:port". Raises OSError."""
+    if address.startswith("unix:"):
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.connect(address.removeprefix("unix:"))
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+    host, _, port = address.rpartition(":")
+    sock = socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS)
+    sock.settimeout(None)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def join(sock: socket.socket, hello: wire.Hello) -> wire.Welcome:
+    """Say who this is. Raises Refused, OSError."""
+    hello.version = frames.VERSION
+    hello.release = __version__
+    sock.sendall(frames.encode(wire.ToHead(hello=hello).SerializeToString()))
+    sock.settimeout(_WELCOME_SECONDS)
+    data = frames.receive(sock)
+    sock.settimeout(None)
+    if data is None:
+        raise Refused("the head closed the connection without a word: is it of the same release?")
+    welcome = wire.ToWorker.FromString(data).welcome
+    if welcome.refused:
+        raise Refused(welcome.refused)
+    if welcome.version != frames.VERSION:
+        raise Refused(
+            f"the head speaks version {welcome.version} of the channel, this worker (everstep {__version__}) version {frames.VERSION}: "
+            "install the same release on both"
+        )
+    return welcome
+
+
+def read(sock: socket.socket, beside: dict[str, Action], executor: Executor) -> str:
+    """Take commands until the connection ends or Stop comes; returns why.
+
+    beside: what to do at once, by the name of the field in ToWorker; everything else waits its turn in the executor.
+    """
+    while True:
+        try:
+            data = frames.receive(sock)
+        except OSError as error:
+            return f"the connection to the head broke: {error}"
+        if data is None:
+            return "the head closed the connection"
+        message = wire.ToWorker.FromString(data)
+        name = message.WhichOneof("body")
+        if name is None:
+            continue
+        if name == "stop":
+            return f"the head said stop: {message.stop.reason}"
+        body = getattr(message, name)
+        action = beside.get(name)
+        if action is not None:
+            action(message.op, body)
+        else:
+            executor.push(message.op, name, body)
+
+
+def beat(reporter: Reporter, arrays: Arrays, executor: Executor, interval: float) -> None:
+    """Tell the head every so many seconds that this process lives, for ever, in a thread."""
+
+    def run() -> None:
+        while True:
+            heartbeat = wire.Heartbeat(arrays=len(arrays), bytes=arrays.nbytes(), programs=executor.programs())
+            reporter.send(wire.ToHead(heartbeat=heartbeat))
+            stop.wait(interval)
+
+    stop = threading.Event()
+    threading.Thread(target=run, name="heartbeat", daemon=True).start()

@@ -1,0 +1,75 @@
+"""The coordination service of one world, which the head's process hosts, and the agents that meet there.
+
+XLA's service means well: it watches its agents and takes all of them down when one is missing. A world's life is the head's business, so
+every worker joins as node 0 of a service for one node, with heartbeats that never come due.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import Any
+
+from jaxlib import _jax
+
+_NEVER = 10**9  # seconds
+_INIT_SECONDS = 20
+_SHUTDOWN_SECONDS = 1
+_ATTEMPTS = 5
+
+
+def join(service: str) -> Any:
+    """An agent that is connected to the service. It waits for nobody else. Raises an error of XLA."""
+    agent = _jax.get_distributed_runtime_client(
+        service,
+        0,
+        init_timeout=_INIT_SECONDS,
+        shutdown_timeout=_SHUTDOWN_SECONDS,
+        heartbeat_timeout=_NEVER,
+        shutdown_on_destruction=False,
+    )
+    agent.connect()
+    return agent
+
+
+class Coordination:
+    """The service of one world. Calls block for milliseconds."""
+
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        """host: the address that workers reach this process by."""
+        self._host = host
+        self._address = ""
+        self._service: Any = None
+
+    def open(self) -> str:
+        """Start it. Returns its address. Raises RuntimeError if no port can be had."""
+        for attempt in range(_ATTEMPTS):
+            self._address = f"[{self._host}]:{self._free_port()}" if ":" in self._host else f"{self._host}:{self._free_port()}"
+            try:
+                self._service = _jax.get_distributed_runtime_service(
+                    self._address, num_nodes=1, heartbeat_timeout=_NEVER, shutdown_timeout=_SHUTDOWN_SECONDS, recoverable=True
+                )
+                break
+            except RuntimeError:  # somebody else took the port
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        return self._address
+
+    def immunise(self) -> None:
+        """Call when all workers have connected. After it the end of this service does not end them.
+
+        Only the agent that connected last listens for the service's errors, and dies of its end: let that be one that has left.
+        """
+        join(self._address).shutdown()
+
+    def close(self) -> None:
+        """Stop it. Its world must be broken up or its workers gone."""
+        service, self._service = self._service, None
+        if service is not None:
+            with contextlib.suppress(Exception):
+                service.shutdown()
+
+    def _free_port(self) -> int:
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        with socket.create_server((self._host, 0), family=family) as probe:
+            return int(probe.getsockname()[1])

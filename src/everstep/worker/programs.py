@@ -1,0 +1,184 @@
+"""Programs: compiled or loaded for the devices of one world, and started on arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from everstep.wire import channel_pb2 as wire
+from everstep.wire import dtypes
+from everstep.wire.errors import Failure, invalid
+from everstep.worker import hlo, xla
+from everstep.worker.arrays import Stored
+from everstep.worker.callbacks import Callbacks
+from everstep.worker.reports import Reporter
+from everstep.worker.world import Placement, World
+
+_CALLBACKS = "everstep.host_callbacks"  # attribute of a module: ids of its host callbacks, in the order of their indices
+
+
+class Program:
+    """A program that can be started. `run` is called by one thread at a time."""
+
+    def __init__(
+        self,
+        name: str,
+        placement: Placement,
+        executable: xla.Executable,
+        outputs: Sequence[wire.ShardInfo],
+        donated: Collection[int],
+        callbacks: Sequence[str],
+    ) -> None:
+        """outputs: what each device holds of each result. callbacks: ids of the host callbacks it may call."""
+        self.name = name
+        self.placement = placement
+        self.executable = executable
+        self.callbacks = tuple(callbacks)
+        self.donated = frozenset(donated)
+        self._outputs = [(output.dtype, output.memory_kind or None, _shard_bytes(output, len(placement.local))) for output in outputs]
+        self._handlers = [xla.result_handler(_aval(output), placement.sharding(output.memory_kind or None)) for output in outputs]
+
+    def run(self, arguments: Sequence[Stored], keep: Collection[int]) -> tuple[list[Stored], Any]:
+        """Start it. Returns the results, which may be long in coming, and the token to wait for.
+
+        keep: indices of arguments whose memory it must not take over. Raises Failure, errors of XLA.
+        """
+        placement = self.placement
+        world = placement.world
+        if world.broken is not None:
+            raise world.broken
+        joined = []
+        for index, stored in enumerate(arguments):
+            # Not all versions of XLA survive an argument that is gone.
+            whole = stored.whole if stored.placement is placement and stored.whole is not None else _join(self, index, stored)
+            if whole.is_deleted():
+                raise invalid(f"argument {index} of {self.name} was donated to another program and is no longer there")
+            joined.append(whole)
+        for index in keep:
+            if index in self.donated:
+                joined[index] = xla.copy(joined[index], placement.device_list, placement.sharding(arguments[index].memory_kind))
+        world.before_launch(placement)
+        results = self.executable.execute_sharded(joined, with_tokens=True)
+        token = results.consume_token()
+        world.after_launch(placement, token)
+        wholes = results.consume_with_handlers(self._handlers)
+        stored_results = [
+            Stored.of_whole(dtype, kind, placement, whole, size) for (dtype, kind, size), whole in zip(self._outputs, wholes, strict=True)
+        ]
+        return stored_results, token
+
+
+class Compiler:
+    """Makes programs of what the head sends, in the threads of whoever calls."""
+
+    def __init__(self, callbacks: Callbacks) -> None:
+        self._callbacks = callbacks
+
+    def compile(self, world: World, message: wire.Compile, artifact: bytes) -> tuple[Program, wire.Compiled]:
+        """Raises Failure, errors of XLA."""
+        hlo.check_portable(artifact)
+        placement = world.placement(message.devices)
+        options = self._options(placement, message.options, message.replicas, message.partitions)
+        module = xla.parse(artifact)
+        with module.context:
+            names = _host_callbacks(module)
+            globals_ = [hlo.output_type(type_) for type_ in _main(module).type.results]
+            executable = xla.compile_program(world.client, module, placement.device_list, options, self._callables(names, world))
+        report = wire.Compiled(callbacks=names)
+        donated = describe(executable, globals_, report)
+        outputs = [wire.ShardInfo(dtype=each.dtype, shape=each.shard_shape, memory_kind=each.memory_kind) for each in report.outputs]
+        return Program(report.name, placement, executable, outputs, donated, names), report
+
+    def load(self, world: World, message: wire.Load, blob: bytes) -> Program:
+        """Raises Failure, errors of XLA."""
+        placement = world.placement(message.devices)
+        options = self._options(placement, message.options, message.replicas, message.partitions)
+        names = list(message.callbacks)
+        executable = xla.load_program(world.client, blob, placement.device_list, options, self._callables(names, world))
+        name, module, _, _ = xla.program_shape(executable)
+        return Program(name, placement, executable, message.outputs, hlo.donated(module), names)
+
+    def _options(self, placement: Placement, serialized: bytes, replicas: int, partitions: int) -> xla.Options:
+        options = xla.parse_options(serialized, placement.world.assignment(placement, replicas, partitions))
+        placement.world.tune(options, placement)
+        return options
+
+    def _callables(self, names: Sequence[str], world: World) -> list[Any]:
+        return [self._callbacks.function(name, world) for name in names]
+
+
+def describe(executable: xla.Executable, outputs: Sequence[tuple[str, tuple[int, ...]]], report: wire.Compiled) -> tuple[int, ...]:
+    """Fill in what is known of a compiled program; returns the numbers of its donated parameters.
+
+    outputs: dtype and global shape of each result.
+    """
+    report.name, module, parameters, results = xla.program_shape(executable)
+    report.fingerprint = executable.fingerprint or b""
+    report.code_size = executable.size_of_generated_code_in_bytes()
+    donated = hlo.donated(module)
+    report.donated.extend(donated)
+    parameter_shardings, output_shardings = executable.get_parameter_shardings(), executable.get_output_shardings()
+    if parameter_shardings is not None:
+        report.has_parameter_shardings = True
+        report.parameter_shardings.extend(sharding.SerializeToString() for sharding in parameter_shardings)
+    if output_shardings is not None:
+        report.has_output_shardings = True
+        report.output_shardings.extend(sharding.SerializeToString() for sharding in output_shardings)
+    report.parameter_layouts.extend(hlo.layout(shape.to_serialized_proto()) for shape in parameters)
+    report.output_layouts.extend(hlo.layout(shape.to_serialized_proto()) for shape in results)
+    kinds = executable.get_output_memory_kinds()
+    for (dtype, shape), shard, kind in zip(outputs, results, kinds[0] if kinds else (), strict=True):
+        shard_shape = () if dtype == dtypes.TOKEN else shard.dimensions()
+        report.outputs.add(dtype=dtype, shape=shape, shard_shape=shard_shape, memory_kind=kind)
+    try:
+        report.memory_stats = hlo.memory_stats(executable.get_compiled_memory_stats())
+    except Exception as error:
+        report.memory_stats_error.CopyFrom(Reporter.error(xla.failure(error)))
+    return donated
+
+
+def analyse(program: Program, message: wire.Describe, report: wire.Described) -> None:
+    """Answer questions that are rarely asked."""
+    if message.cost_analysis:
+        try:
+            costs = program.executable.cost_analysis()
+            report.cost_analysis = json.dumps({name: float(value) for name, value in costs.items() if isinstance(value, (int, float))})
+        except Exception as error:
+            report.cost_analysis_error.CopyFrom(Reporter.error(xla.failure(error)))
+    if message.hlo_text:
+        report.hlo_text = program.executable.get_hlo_text()
+
+
+def _join(program: Program, index: int, stored: Stored) -> xla.Buffer:
+    try:
+        return stored.joined(program.placement)
+    except Failure as failure:
+        raise Failure(failure.code, f"argument {index} of {program.name}: {failure.message}") from None
+
+
+def _main(module: Any) -> Any:
+    for operation in module.body.operations:
+        if operation.operation.name == "func.func" and str(operation.attributes["sym_name"]) == '"main"':
+            return operation
+    raise invalid("the program has no function main")
+
+
+def _host_callbacks(module: Any) -> list[str]:
+    attributes = module.operation.attributes
+    if _CALLBACKS not in attributes:
+        return []
+    return [name.value for name in attributes[_CALLBACKS]]
+
+
+def _aval(output: wire.ShardInfo) -> xla.Aval:
+    if output.dtype == dtypes.TOKEN:
+        return xla.Aval((0,), dtypes.to_numpy("pred"))
+    return xla.Aval(output.shape, dtypes.to_numpy(output.dtype))
+
+
+def _shard_bytes(output: wire.ShardInfo, shards: int) -> int:
+    size = dtypes.host_itemsize(output.dtype) * shards
+    for extent in output.shape:
+        size *= extent
+    return size

@@ -1,0 +1,361 @@
+"""Data between host buffers, devices and other workers. All of it beside the command queue."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import numpy as np
+
+from everstep.wire import bulk, dtypes
+from everstep.wire import channel_pb2 as wire
+from everstep.wire.errors import Code, Failure, invalid
+from everstep.worker import bits, xla
+from everstep.worker.arrays import Arrays, Stored, when_done
+from everstep.worker.reports import Reporter
+from everstep.worker.world import World, Worlds
+
+_WRITE = 16 << 20  # bytes per system call: other threads want to write too
+_AT_ONCE = 1 << 16  # bytes: content up to this size that is at hand is put without another thread
+_HOST_DTYPES = (dtypes.STRING, dtypes.TOKEN)
+
+Content = bytes | memoryview | mmap.mmap
+
+
+class Buffers:
+    """Host buffers of the head, which may be told of before or after a Put wants them."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[int, Future[wire.Source]] = {}
+
+    def future(self, buffer: int) -> Future[wire.Source]:
+        return self._buffers.setdefault(buffer, Future())
+
+    def ready(self, _: int, message: wire.BufferReady) -> None:
+        future = self.future(message.buffer)
+        if message.HasField("error"):
+            future.set_exception(Failure(Code(message.error.code), message.error.message))
+        else:
+            future.set_result(message.data)
+
+    def consumed(self, buffer: int) -> None:
+        self._buffers.pop(buffer, None)
+
+
+class Transfers:
+    """Puts, gets, builds, bitcasts. Called by the executor in the order of commands; each call returns at once."""
+
+    def __init__(self, arrays: Arrays, worlds: Worlds, reporter: Reporter, client: bulk.Client, pool: Executor) -> None:
+        self.buffers = Buffers()
+        self._arrays = arrays
+        self._worlds = worlds
+        self._reporter = reporter
+        self._client = client
+        self._pool = pool
+
+    # ---------------------------------------------------------------- from host buffers
+
+    def put(self, op: int, message: wire.Put) -> None:
+        world = self._worlds.newest()
+        sources: list[Future[wire.Source]] = []
+        for shard in message.shards:
+            if shard.HasField("data"):
+                source: Future[wire.Source] = Future()
+                source.set_result(shard.data)
+            else:
+                source = self.buffers.future(shard.buffer)
+            sources.append(source)
+
+        def make() -> Stored:
+            content = [self.content(source.result()) for source in sources]
+            for shard in message.shards:
+                self.buffers.consumed(shard.buffer)
+            return _put(world, message, content)
+
+        if all(source.done() and not source.exception() and _is_small(source.result()) for source in sources):
+            self._finish(op, message.array, make)
+        else:
+            self._later(op, message.array, make, sources)
+
+    def content(self, source: wire.Source) -> Content:
+        """The bytes of a source, wherever they are. Raises Failure, OSError."""
+        if source.path:
+            with open(source.path, "rb") as file:
+                if source.size == 0:
+                    return b""
+                return mmap.mmap(file.fileno(), source.size, prot=mmap.PROT_READ)
+        if source.HasField("bulk"):
+            return self._client.get(source.bulk.address, source.bulk.key)
+        return source.inline
+
+    # ---------------------------------------------------------------- to host buffers
+
+    def get(self, op: int, message: wire.Get) -> None:
+        stored = self._arrays.future(message.array)
+        release = self._arrays.hold([message.array])
+
+        def copy() -> None:
+            report = wire.Got(op=op)
+            try:
+                report.data = self._get(stored.result(), message)
+            except Exception as error:
+                report.error.CopyFrom(Reporter.error(xla.failure(error)))
+            finally:
+                release()
+            self._reporter.send(wire.ToHead(got=report))
+
+        when_done([stored], lambda: self._pool.submit(copy))
+
+    def _get(self, stored: Stored, message: wire.Get) -> bytes:
+        if stored.dtype in _HOST_DTYPES:
+            return bytes(stored.shard(message.pieces[0].device))
+        shape, strides, dtype = tuple(message.shape), tuple(message.byte_strides), dtypes.to_numpy(stored.dtype)
+        if math.prod(shape) == 0:
+            return b""
+        if message.HasField("bulk"):
+            for piece in message.pieces:
+                self._send(_part(stored.shard(piece.device), None), piece, strides, message.bulk)
+            return b""
+        if not message.path:
+            data = bytearray(message.size)
+            _fill(np.ndarray(shape, dtype, buffer=data, strides=strides), stored, message.pieces)
+            return bytes(data)
+        descriptor = os.open(message.path, os.O_RDWR)
+        try:
+            rest = [piece for piece in message.pieces if not _write(descriptor, stored, piece, strides)]
+            if rest:
+                with mmap.mmap(descriptor, message.size) as mapped:
+                    target = np.ndarray(shape, dtype, buffer=mapped, strides=strides)
+                    _fill(target, stored, rest)
+                    del target
+        finally:
+            os.close(descriptor)
+        return b""
+
+    def _send(self, content: np.ndarray[Any, Any], piece: wire.GetPiece, strides: Sequence[int], to: wire.Bulk) -> None:
+        if any(stride < 0 for stride in strides):
+            raise invalid("byte strides of a host buffer can't be negative")
+        run, outer = _run(content, strides)
+        dimensions = list(zip(content.shape[:outer], strides[:outer], strict=True))
+        self._client.put(to.address, to.key, _bytes(content), _offset(piece, strides), run, dimensions)
+
+    # ---------------------------------------------------------------- between devices
+
+    def build(self, op: int, message: wire.Build) -> None:
+        world = self._worlds.newest()
+        local = {
+            getattr(piece, "from").array: self._arrays.future(getattr(piece, "from").array)
+            for shard in message.shards
+            for piece in shard.pieces
+            if not piece.bulk_address
+        }
+
+        def make() -> Stored:
+            sources = {array: future.result() for array, future in local.items()}
+            kind = message.memory_kind or None
+            shards = {shard.device: self._build(world, message.dtype, kind, shard, sources) for shard in message.shards}
+            return Stored.of_shards(message.dtype, kind, world, shards)
+
+        self._later(op, message.array, make, list(local.values()), self._arrays.hold(local))
+
+    def _build(self, world: World, dtype: str, memory_kind: str | None, shard: wire.BuildShard, sources: dict[int, Stored]) -> Any:
+        if dtype in _HOST_DTYPES:
+            return self._piece(dtype, shard.pieces[0], sources)
+        device = world.devices[shard.device]
+        shape = tuple(shard.shape)
+        if len(shard.pieces) == 1:
+            content = self._piece(dtype, shard.pieces[0], sources)
+            if content.shape == shape:
+                return xla.put(content, device, memory_kind)
+        target = np.empty(shape, dtypes.to_numpy(dtype))
+        for piece in shard.pieces:
+            content = self._piece(dtype, piece, sources)
+            target[_place(piece.to, content.shape) if piece.to else ...] = content
+        return xla.put(target, device, memory_kind)
+
+    def _piece(self, dtype: str, piece: wire.Piece, sources: dict[int, Stored]) -> Any:
+        source, box = getattr(piece, "from"), piece.box if piece.HasField("box") else None
+        if not piece.bulk_address:
+            return _part(sources[source.array].shard(source.device), box)
+        data = self._client.get(piece.bulk_address, _shard_key(source.array, source.device, box))
+        return bytes(data) if dtype in _HOST_DTYPES else _decode(data, dtype)
+
+    def bitcast(self, op: int, message: wire.Bitcast) -> None:
+        world = self._worlds.newest()
+        source = self._arrays.future(message.source)
+
+        def make() -> Stored:
+            stored = source.result()
+            shards = {}
+            for device, shard in stored.shards.items():
+                content = bits.bitcast(xla.view(shard), stored.dtype, message.dtype, tuple(message.shape))
+                shards[device] = xla.put(content, world.devices[device], stored.memory_kind)
+            return Stored.of_shards(message.dtype, stored.memory_kind, world, shards)
+
+        self._later(op, message.array, make, [source], self._arrays.hold([message.source]))
+
+    # ---------------------------------------------------------------- for others
+
+    def provide(self, key: str) -> tuple[bulk.Buffer, ...]:
+        """A shard for another worker, by a key made by `_shard_key`. Waits for the array. Raises Failure."""
+        try:
+            _, number, device, box = key.split("/")
+            array, place = int(number), _parse_box(box)
+        except ValueError:
+            raise invalid(f"there is no bulk key {key!r}") from None
+        stored = self._arrays.expect(array)
+        release = self._arrays.hold([array])
+        try:
+            part = _part(stored.shard(int(device)), place)
+            return (part,) if isinstance(part, bytes) else _encode(part)
+        except Exception as error:
+            raise xla.failure(error) from None
+        finally:
+            release()
+
+    def abandon(self, failure: Failure) -> None:
+        """Whatever waits for another worker fails."""
+        self._client.abandon(failure)
+
+    # ---------------------------------------------------------------- how they run
+
+    def _finish(self, op: int, array: int, make: Callable[[], Stored]) -> None:
+        failure = None
+        try:
+            self._arrays.set(array, make())
+        except Exception as error:
+            failure = xla.failure(error)
+            self._arrays.set(array, failure)
+        self._reporter.done(op, failure)
+
+    def _later(
+        self,
+        op: int,
+        array: int,
+        make: Callable[[], Stored],
+        sources: Sequence[Future[Any]],
+        release: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make an array once its sources are there, and release them. Until then a placeholder stands in the table."""
+        result: Future[Stored] = Future()
+        self._arrays.set(array, result)
+
+        def work() -> None:
+            failure = None
+            try:
+                result.set_result(make())
+            except Exception as error:
+                failure = xla.failure(error)
+                result.set_exception(failure)
+            finally:
+                release()
+            self._reporter.done(op, failure)
+
+        when_done(sources, lambda: self._pool.submit(work))
+
+
+# ---------------------------------------------------------------- host content
+
+
+def _is_small(source: wire.Source) -> bool:
+    return not source.path and not source.HasField("bulk") and len(source.inline) <= _AT_ONCE
+
+
+def _put(world: World, message: wire.Put, contents: Sequence[Content]) -> Stored:
+    shards: dict[int, Any] = {}
+    kind = message.memory_kind or None
+    for shard, content in zip(message.shards, contents, strict=True):
+        if message.dtype in _HOST_DTYPES:
+            shards |= dict.fromkeys(shard.devices, bytes(content))
+            continue
+        strides = tuple(shard.byte_strides) if shard.has_strides else None
+        array = _host_array(content, dtypes.to_numpy(message.dtype), tuple(message.shape), strides)
+        for device in shard.devices:
+            shards[device] = xla.put(array, world.devices[device], kind)
+    return Stored.of_shards(message.dtype, kind, world, shards)
+
+
+def _host_array(content: Content, dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...] | None) -> np.ndarray[Any, Any]:
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    try:
+        return np.ndarray(shape, dtype, buffer=content, strides=strides)
+    except (TypeError, ValueError) as error:
+        raise invalid(f"a host buffer of {len(content)} bytes does not hold {dtype} {shape} with strides {strides}: {error}") from None
+
+
+def _run(content: np.ndarray[Any, Any], strides: Sequence[int]) -> tuple[int, int]:
+    """How many bytes lie side by side when `content` is laid out with `strides`, and how many outer dimensions repeat that."""
+    run, outer = content.itemsize, content.ndim
+    while outer and (content.shape[outer - 1] == 1 or strides[outer - 1] == run):
+        run *= content.shape[outer - 1]
+        outer -= 1
+    return run, outer
+
+
+def _offset(piece: wire.GetPiece, strides: Sequence[int]) -> int:
+    return sum(start * stride for start, stride in zip(piece.box.start, strides, strict=True)) if piece.HasField("box") else 0
+
+
+def _write(descriptor: int, stored: Stored, piece: wire.GetPiece, strides: Sequence[int]) -> bool:
+    """Write a shard to the file if it lies there in one run: faster than through a mapping. Whether it did."""
+    content = _part(stored.shard(piece.device), None)
+    if _run(content, strides)[1]:
+        return False
+    data, at = _bytes(content), _offset(piece, strides)
+    while data:
+        count = os.pwrite(descriptor, data[:_WRITE], at)
+        data, at = data[count:], at + count
+    return True
+
+
+def _fill(target: np.ndarray[Any, Any], stored: Stored, pieces: Sequence[wire.GetPiece]) -> None:
+    for piece in pieces:
+        content = _part(stored.shard(piece.device), None)
+        target[_place(piece.box.start, content.shape) if piece.HasField("box") else ...] = content
+
+
+def _place(start: Sequence[int], size: Sequence[int]) -> tuple[slice, ...]:
+    return tuple(slice(first, first + count) for first, count in zip(start, size, strict=True))
+
+
+def _bytes(content: np.ndarray[Any, Any]) -> memoryview:
+    return memoryview(np.ascontiguousarray(content).reshape(-1).view(np.uint8))
+
+
+# ---------------------------------------------------------------- shards between workers
+
+
+def _part(shard: Any, box: wire.Box | None) -> Any:
+    """The content of a shard, or of a part of it. Waits for it. Strings have no parts."""
+    if isinstance(shard, bytes):
+        return shard
+    content = xla.view(shard)
+    return content if box is None else content[_place(box.start, box.size)]
+
+
+def _shard_key(array: int, device: int, box: wire.Box | None) -> str:
+    place = "" if box is None else ",".join(f"{start}:{size}" for start, size in zip(box.start, box.size, strict=True)) or "-"
+    return f"shard/{array}/{device}/{place}"
+
+
+def _parse_box(text: str) -> wire.Box | None:
+    if not text:
+        return None
+    pairs = [tuple(map(int, pair.split(":"))) for pair in text.split(",")] if text != "-" else []
+    return wire.Box(start=[start for start, _ in pairs], size=[size for _, size in pairs])
+
+
+def _encode(content: np.ndarray[Any, Any]) -> tuple[bulk.Buffer, ...]:
+    """Number of dimensions, dimensions, dense content."""
+    return np.array((content.ndim, *content.shape), np.int64).tobytes(), _bytes(content)
+
+
+def _decode(data: memoryview, dtype: str) -> np.ndarray[Any, Any]:
+    (ndim,) = np.frombuffer(data, np.int64, 1)
+    shape = tuple(np.frombuffer(data, np.int64, ndim, 8).tolist())
+    return _host_array(data[8 * (1 + int(ndim)) :], dtypes.to_numpy(dtype), shape, None)

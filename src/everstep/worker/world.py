@@ -1,0 +1,228 @@
+"""Worlds: one XLA client each, over all workers that live at one time. Made beside older ones, broken at a fault, never mended.
+
+What a world needs of its hardware is the interface `World`; cpu.py implements it.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from typing import Any, Protocol
+
+import numpy as np
+
+from everstep.wire import channel_pb2 as wire
+from everstep.wire.errors import Code, Failure, invalid
+from everstep.worker import xla
+from everstep.worker.reports import Reporter
+
+log = logging.getLogger(__name__)
+
+
+class Placement:
+    """The devices that a program spans, in its order, and the local ones among them."""
+
+    def __init__(self, world: World, devices: tuple[int, ...]) -> None:
+        self.world = world
+        self.devices = devices
+        self.local = tuple(device for device in devices if device in world.local)
+        self.device_list = xla.device_list([world.devices[device] for device in devices])
+        self._shardings: dict[str | None, xla.Sharding] = {}
+
+    @property
+    def spans_workers(self) -> bool:
+        return len(self.local) < len(self.devices)
+
+    def sharding(self, memory_kind: str | None) -> xla.Sharding:
+        """What joined arrays are given."""
+        if memory_kind not in self._shardings:
+            self._shardings[memory_kind] = xla.replicated(self.device_list, memory_kind)
+        return self._shardings[memory_kind]
+
+
+class World(abc.ABC):
+    """One world, as one of its workers sees it. `connect`, `build` and `break_up` may run at the same time, each in a thread."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.broken: Failure | None = None
+        self.ready: Future[World] = Future()  # it has been built, or why not
+        self.client: xla.Client = None
+        self.devices: dict[int, xla.Device] = {}  # the client's devices by the program's ids
+        self.local: frozenset[int] = frozenset()  # ids of this worker's own
+        self._placements: dict[tuple[int, ...], Placement] = {}
+
+    @abc.abstractmethod
+    def connect(self, service: str) -> list[str]:
+        """Meet the coordination service. Returns the endpoints of this worker's collectives. Raises an error of XLA."""
+
+    @abc.abstractmethod
+    def build(self, rank: int, size: int, devices: Sequence[int]) -> None:
+        """Make the client, with the others. devices: the program's ids in rank order. Raises an error of XLA."""
+
+    @abc.abstractmethod
+    def break_up(self, endpoints: Sequence[str]) -> None:
+        """Make everything that runs or waits in it fail, now. endpoints: those of all members. The process and its buffers live on."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Let go of the client. Arrays that live on it keep it as long as they live."""
+
+    @abc.abstractmethod
+    def adopt(self, buffer: xla.Buffer, device: xla.Device, memory_kind: str | None) -> xla.Buffer:
+        """The content of another world's buffer on a device of this one, without a copy where possible."""
+
+    @abc.abstractmethod
+    def tune(self, options: xla.Options, placement: Placement) -> None:
+        """Change the compile options of a program as this hardware needs it."""
+
+    @abc.abstractmethod
+    def before_launch(self, placement: Placement) -> None:
+        """Called before each start of a program: the place to wait if the client can't take any number of them."""
+
+    @abc.abstractmethod
+    def after_launch(self, placement: Placement, token: Any) -> None:
+        """Called after each start, with what tells its end."""
+
+    def check(self) -> None:
+        """Raises Failure (ABORTED) if it is broken."""
+        if self.broken is not None:
+            raise self.broken
+
+    def placement(self, devices: Sequence[int]) -> Placement:
+        """Always the same object for the same devices. Raises Failure (INVALID_ARGUMENT) for devices that it has not."""
+        key = tuple(devices)
+        placement = self._placements.get(key)
+        if placement is None:
+            missing = [device for device in key if device not in self.devices]
+            if missing:
+                raise invalid(f"devices {missing} are not in world {self.number}")
+            placement = self._placements.setdefault(key, Placement(self, key))
+        return placement
+
+    def assignment(self, placement: Placement, replicas: int, partitions: int) -> np.ndarray[Any, Any]:
+        """The client's ids, [replicas, partitions]. Raises Failure (INVALID_ARGUMENT) if the numbers don't fit."""
+        ids = [self.devices[device].id for device in placement.devices]
+        if replicas < 1 or partitions < 1 or len(ids) != replicas * partitions:
+            raise invalid(f"{len(ids)} devices for {replicas} replicas of {partitions} partitions")
+        return np.array(ids, np.int32).reshape(replicas, partitions)
+
+
+class Platform(Protocol):
+    """A kind of hardware."""
+
+    version: str
+    devices: list[wire.DeviceInfo]
+
+    def world(self, number: int) -> World: ...
+
+
+class Worlds:
+    """The worlds that this worker is or was in. Commands run in threads of their own: they must work while all else is stuck."""
+
+    def __init__(self, make: Callable[[int], World], reporter: Reporter, broken: Callable[[World, Failure], None]) -> None:
+        """broken: called when a world is broken up, to free what waits elsewhere."""
+        self._make = make
+        self._reporter = reporter
+        self._broken = broken
+        self._worlds: dict[int, World] = {}
+        self._newest: Future[World] = Future()
+        self._lock = threading.Lock()
+
+    def get(self, number: int) -> World:
+        """Wait until it is built. Raises Failure if it is broken or unknown."""
+        world = self._worlds.get(number)
+        if world is None:
+            raise Failure(Code.NOT_FOUND, f"this worker is not in world {number}")
+        world.ready.result()
+        return world
+
+    def newest(self) -> World:
+        """The one that new arrays are made in. Waits until there is one."""
+        return self._newest.result().ready.result()
+
+    # Commands. All return at once.
+
+    def connect(self, op: int, message: wire.ConnectWorld) -> None:
+        world = self._join(message.world)
+
+        def work() -> None:
+            report = wire.WorldConnected(op=op)
+            try:
+                report.endpoints.extend(world.connect(message.service))
+            except Exception as error:
+                report.error.CopyFrom(self._reporter.error(self._fail(world, error)))
+            self._reporter.send(wire.ToHead(world_connected=report))
+
+        self._run("connect", world, work)
+
+    def build(self, op: int, message: wire.BuildWorld) -> None:
+        world = self._join(message.world)
+
+        def work() -> None:
+            failure = None
+            try:
+                world.check()
+                world.build(message.rank, message.size, message.devices)
+                world.check()
+                _settle(world, None)
+            except Exception as error:
+                failure = self._fail(world, error)
+            self._reporter.done(op, failure)
+
+        self._run("build", world, work)
+
+    def break_up(self, _: int, message: wire.BreakWorld) -> None:
+        world = self._worlds.get(message.world)
+        if world is None or world.broken is not None:
+            return
+        world.broken = Failure(Code.ABORTED, f"world {world.number} was broken up")
+        _settle(world, world.broken)
+        self._run("break", world, lambda: world.break_up(message.endpoints))
+        self._broken(world, world.broken)
+
+    def drop(self, _: int, message: wire.DropWorld) -> None:
+        with self._lock:
+            world = self._worlds.pop(message.world, None)
+        if world is not None:
+            self._run("drop", world, world.close)
+
+    def _join(self, number: int) -> World:
+        with self._lock:
+            world = self._worlds.get(number)
+            if world is None:
+                world = self._worlds[number] = self._make(number)
+            if self._newest.done():
+                self._newest = Future()
+            self._newest.set_result(world)
+            return world
+
+    def _fail(self, world: World, error: Exception) -> Failure:
+        failure = xla.failure(error)
+        if world.broken is not None and failure is not world.broken:
+            failure = Failure(world.broken.code, f"{world.broken.message}: {failure}")
+        _settle(world, failure)
+        return failure
+
+    @staticmethod
+    def _run(what: str, world: World, work: Callable[[], None]) -> None:
+        def logged() -> None:
+            try:
+                work()
+            except Exception:
+                log.exception("%s world %d", what, world.number)
+
+        threading.Thread(target=logged, name=f"{what} world {world.number}", daemon=True).start()
+
+
+def _settle(world: World, failure: Failure | None) -> None:
+    """It is ready, or will never be; whoever says so first is believed."""
+    with contextlib.suppress(InvalidStateError):
+        if failure is None:
+            world.ready.set_result(world)
+        else:
+            world.ready.set_exception(failure)
