@@ -1,0 +1,176 @@
+"""Options that several commands share, and what makes a value a good one."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import ipaddress
+import pathlib
+import re
+import secrets
+import typing
+from collections.abc import Sequence
+from typing import NoReturn
+
+from everstep.cli.errors import UsageError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells what is wrong in one line, by raising UsageError."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see '{self.prog} --help')")
+
+
+if typing.TYPE_CHECKING:
+    Subcommands = argparse._SubParsersAction[Parser]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen on TCP, or whom to call."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HeadOptions:
+    """What a head is started with. Every field is an option of the same name."""
+
+    name: str
+    slices: int
+    workers_per_slice: int
+    devices_per_worker: int
+    listen: Address | None
+    join: Address | None
+    insecure_listen: bool
+    shared_directory: pathlib.Path | None
+    log_directory: pathlib.Path | None
+
+    @staticmethod
+    def of(namespace: argparse.Namespace) -> HeadOptions:
+        """Raises UsageError for an address that others could reach, unless that was asked for."""
+        values = {field.name: getattr(namespace, field.name) for field in dataclasses.fields(HeadOptions)}
+        options = HeadOptions(**values | {"name": values["name"] or random_name()})
+        if not options.insecure_listen:
+            for option, address in (("--listen", options.listen), ("--join", options.join)):
+                if address is not None and not address.is_loopback:
+                    raise UsageError(_refusal(option, address))
+        return options
+
+    def arguments(self) -> list[str]:
+        """The command line that gives these options again."""
+        line: list[str] = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            flag = "--" + field.name.replace("_", "-")
+            if value is True:
+                line.append(flag)
+            elif value is not None and value is not False:
+                line += [flag, str(value)]
+        return line
+
+
+def _refusal(option: str, address: Address) -> str:
+    if option == "--join":
+        return (
+            f"--join {address} is not a loopback address, and the channel to workers is not encrypted: who can listen in on the network "
+            "can read data and the token. Use a private network and say so with --insecure-listen, or a tunnel to a loopback address"
+        )
+    return (
+        f"--listen {address} is not a loopback address, and JAX's client has no TLS: anyone who reaches the port could run code here. "
+        f"Listen on 127.0.0.1:{address.port} and use a tunnel (ssh -L {address.port}:127.0.0.1:{address.port} HOST, kubectl port-forward), "
+        "or add --insecure-listen if the network is trusted"
+    )
+
+
+def add_head_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `run` and `up` give to the head."""
+    machines = parser.add_argument_group("machines")
+    machines.add_argument(
+        "--slices", type=count, default=1, metavar="N", help="slices: workers that fail and are replaced together (default 1)"
+    )
+    machines.add_argument("--workers-per-slice", type=count, default=1, metavar="W", help="workers in each slice (default 1)")
+    machines.add_argument("--devices-per-worker", type=count, default=1, metavar="D", help="devices of each worker (default 1)")
+    machines.add_argument(
+        "--join", type=address, metavar="HOST:PORT", help="don't start workers; wait for `everstep worker` to join at this address"
+    )
+    head = parser.add_argument_group("head")
+    head.add_argument(
+        "--name", type=name, default=None, help="name of the head, for `everstep status --head NAME` (default: a short random one)"
+    )
+    head.add_argument("--listen", type=address, metavar="HOST:PORT", help="listen on TCP (port 0: any) instead of a private unix socket")
+    head.add_argument("--insecure-listen", action="store_true", help="allow addresses that others can reach: nothing is encrypted there")
+    head.add_argument(
+        "--shared-directory", type=directory, metavar="DIR", help="where to make the directory for host buffers (default: shared memory)"
+    )
+    head.add_argument("--log-directory", type=directory, metavar="DIR", help="keep the logs of head and workers there")
+
+
+def count(text: str) -> int:
+    """A number of things of which there is at least one."""
+    return _integer(text, 1, 2048, "a number")
+
+
+def index(text: str) -> int:
+    """A number that counts from zero."""
+    return _integer(text, 0, 1 << 31, "a number")
+
+
+def _integer(text: str, low: int, high: int, what: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
+    if not low <= value <= high:
+        raise argparse.ArgumentTypeError(f"{value} is not between {low} and {high}")
+    return value
+
+
+def address(text: str) -> Address:
+    """HOST:PORT, with brackets around an IPv6 host."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or (":" in host and not host.startswith("[")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
+    return Address(host.strip("[]"), _integer(port, 0, 65535, "a port"))
+
+
+def name(text: str) -> str:
+    """A name of a head: also part of a path."""
+    if not _NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a name: letters, digits, '.', '_' and '-', at most 40")
+    return text
+
+
+def random_name() -> str:
+    return secrets.token_hex(3)
+
+
+def directory(text: str) -> pathlib.Path:
+    """A directory that exists."""
+    path = pathlib.Path(text).absolute()
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a directory")
+    return path
+
+
+def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """What stands before and after the first "--"; None if there is none."""
+    line = list(arguments)
+    if "--" not in line:
+        return line, None
+    at = line.index("--")
+    return line[:at], line[at + 1 :]

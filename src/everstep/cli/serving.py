@@ -1,0 +1,203 @@
+"""What the head process consists of: puts launcher, runtime, frontend and control together, and takes everything down in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import pathlib
+import secrets
+import sys
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from everstep.cli import options
+from everstep.cli.errors import CommandError, UsageError
+from everstep.cli.lifeline import Lifeline
+from everstep.cli.remotebuffers import RemoteBuffers
+from everstep.cli.rundirectory import RunDirectory
+from everstep.cli.workers import Workers
+from everstep.control import service as control
+from everstep.frontend import service as frontend
+from everstep.head.runtime import Runtime, RuntimeConfig
+from everstep.launch.local import LocalLauncher
+from everstep.launch.seam import WorkerSpec
+
+if TYPE_CHECKING:
+    from everstep.worker.coordination import Coordination
+
+log = logging.getLogger(__name__)
+
+_SERVER_OPTIONS = (*frontend.SERVER_OPTIONS, ("grpc.so_reuseport", 0))  # the last so that a port in use is an error
+
+
+async def serve(chosen: options.HeadOptions, directory: RunDirectory, lifeline: Lifeline) -> None:
+    """Be a head until the lifeline is cut. Raises CommandError for what prevents it."""
+    work = asyncio.ensure_future(_Head(chosen, directory, lifeline).run())
+    cut = asyncio.ensure_future(lifeline.cut())
+    await asyncio.wait((cut, work), return_when=asyncio.FIRST_COMPLETED)
+    cut.cancel()
+    work.cancel()
+    try:
+        await work
+    except asyncio.CancelledError:
+        pass
+    except CommandError:
+        raise
+    except Exception as error:
+        log.exception("the head has failed")
+        raise CommandError(f"the head has failed: {error!r}") from error
+
+
+class _Head:
+    def __init__(self, chosen: options.HeadOptions, directory: RunDirectory, lifeline: Lifeline) -> None:
+        self._options = chosen
+        self._directory = directory
+        self._lifeline = lifeline
+        self._logs = chosen.log_directory or directory.path
+        self._token = secrets.token_urlsafe(32)
+        self._shared = directory.make_shared(chosen.shared_directory)
+        self._channel = str(chosen.join) if chosen.join else f"unix:{directory.workers_socket}"
+        self._target = directory.target()
+        _log_to(self._logs / "head.log")
+
+    async def run(self) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            launcher = LocalLauncher(self._directory.path, self._logs)
+            stack.push_async_callback(launcher.close)
+            buffers = self._remote_buffers(stack)
+            runtime = Runtime(self._config(buffers.address if buffers else ""))
+            stack.push_async_callback(runtime.close)
+            if buffers is not None:
+                buffers.serve(runtime.buffers)
+            await self._listen(runtime)
+            await stack.enter_async_context(self._served(runtime))
+            workers = Workers(launcher, runtime)
+            stack.callback(workers.close)
+            if self._options.join is None:
+                await workers.start(self._specs(runtime))
+            else:
+                self._ask_for_workers(runtime)
+            await workers.until_started()
+            self._lifeline.tell({"ready": self._ready(runtime)})
+            await asyncio.Event().wait()
+
+    def _config(self, bulk_address: str) -> RuntimeConfig:
+        chosen = self._options
+        host = chosen.join.host if chosen.join else "127.0.0.1"
+
+        def coordination() -> Coordination:
+            from everstep.worker.coordination import Coordination  # imports jaxlib: one worker alone needs none
+
+            return Coordination(host)
+
+        return RuntimeConfig(
+            slices=chosen.slices,
+            workers_per_slice=chosen.workers_per_slice,
+            devices_per_worker=chosen.devices_per_worker,
+            token=self._token,
+            directory=self._shared,
+            coordination=coordination,
+            bulk_address=bulk_address,
+        )
+
+    def _remote_buffers(self, stack: contextlib.AsyncExitStack) -> RemoteBuffers | None:
+        """For workers on other machines, which can't see the shared directory."""
+        join = self._options.join
+        if join is None:
+            return None
+        try:
+            buffers = RemoteBuffers(str(options.Address(join.host, 0)), self._token, self._shared)
+        except OSError as error:
+            raise _cannot_listen(str(join), error) from error
+        stack.callback(buffers.close)
+        return buffers
+
+    async def _listen(self, runtime: Runtime) -> None:
+        try:
+            server = await runtime.listen(self._channel)
+        except OSError as error:
+            raise _cannot_listen(self._channel, error) from error
+        if (join := self._options.join) is not None:
+            self._channel = str(options.Address(join.host, server.sockets[0].getsockname()[1]))
+
+    @contextlib.asynccontextmanager
+    async def _served(self, runtime: Runtime) -> AsyncIterator[None]:
+        """Programs and the command line are served. The unix socket is there in any case: `everstep status` uses it."""
+        server = grpc.aio.server(options=_SERVER_OPTIONS)
+        frontend.add_to_server(server, runtime)
+        control.add_to_server(server, lambda: self._status(runtime), runtime.callbacks)
+        _bind(server, self._directory.target())
+        if (listen := self._options.listen) is not None:
+            port = _bind(server, str(listen))
+            self._target = str(options.Address(listen.host, port))
+        await server.start()
+        try:
+            yield
+        finally:
+            await server.stop(None)
+
+    def _specs(self, runtime: Runtime) -> list[WorkerSpec]:
+        return [
+            WorkerSpec(
+                name=slot.name,
+                slice=slot.slice,
+                worker=slot.worker,
+                incarnation=1,
+                devices=len(slot.devices),
+                head=self._channel,
+                token=self._token,
+                shared_directory=str(self._shared),
+            )
+            for slot in runtime.members.slots.values()
+        ]
+
+    def _ask_for_workers(self, runtime: Runtime) -> None:
+        token = self._directory.token
+        token.touch(mode=0o600)
+        token.write_text(self._token + "\n")
+        lines = [f"waiting for workers at {self._channel}. Start them with (on other machines: a copy of the token file):"]
+        for slot in runtime.members.slots.values():
+            place = f"--slice {slot.slice} --worker {slot.worker} --devices {len(slot.devices)}"
+            lines.append(f"  everstep worker --head {self._channel} --token-file {token} {place}")
+        log.warning("%s", "\n".join(lines))
+
+    def _ready(self, runtime: Runtime) -> dict[str, Any]:
+        return {
+            "target": f"grpc://{self._target}",
+            "shared_directory": str(self._shared),
+            "workers": len(runtime.members),
+            "devices": len(runtime.members.devices),
+        }
+
+    def _status(self, runtime: Runtime) -> dict[str, Any]:
+        return {"name": self._options.name, "pid": os.getpid(), "target": f"grpc://{self._target}"} | runtime.status()
+
+
+def _cannot_listen(address: str, error: OSError) -> UsageError:
+    return UsageError(f"can't listen at {address}: {error.strerror or error}")
+
+
+def _bind(server: grpc.aio.Server, address: str) -> int:
+    try:
+        return int(server.add_insecure_port(address))
+    except RuntimeError as error:
+        raise UsageError(f"can't listen at {address}: it is in use, or not an address of this machine") from error
+
+
+def _log_to(path: pathlib.Path) -> None:
+    """Everything to a file; what people should know of to standard error too.
+
+    What libraries write to standard error goes to the file: gRPC and XLA are talkative, and the terminal is the program's.
+    """
+    screen = logging.StreamHandler(os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1))
+    screen.setLevel(logging.WARNING)
+    screen.setFormatter(logging.Formatter("everstep: %(message)s"))
+    log_file = path.open("a", buffering=1)
+    file = logging.StreamHandler(log_file)
+    file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    os.dup2(log_file.fileno(), sys.stderr.fileno())
+    logging.basicConfig(level=logging.INFO, handlers=[file, screen])

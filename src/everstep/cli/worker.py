@@ -1,0 +1,82 @@
+"""`everstep worker`: owns devices and does what a head says. The head starts its own; others join by hand."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import threading
+
+from everstep.cli import options, rundirectory
+from everstep.cli.errors import UsageError
+
+
+def add_parser(commands: options.Subcommands) -> None:
+    parser = commands.add_parser(
+        "worker",
+        help="join a head from this machine",
+        description="Own devices of this machine and join the head at --head, which was started with --join.",
+    )
+    parser.add_argument("--head", required=True, metavar="ADDRESS", help="HOST:PORT that the head was given with --join")
+    parser.add_argument("--slice", type=options.index, required=True, metavar="S", help="the slice it belongs to, from 0")
+    parser.add_argument("--worker", type=options.index, default=0, metavar="W", help="which worker of the slice, from 0 (default 0)")
+    parser.add_argument("--devices", type=options.count, default=1, metavar="D", help="how many devices it has (default 1)")
+    parser.add_argument("--incarnation", type=options.count, default=1, metavar="I", help="higher than that of any before in this place")
+    parser.add_argument("--token-file", type=pathlib.Path, metavar="FILE", help="holds the token that the head has printed")
+    for hidden in ("--name", "--shared-directory", "--run-directory"):
+        parser.add_argument(hidden, help=argparse.SUPPRESS)
+    parser.add_argument("--lifeline", type=options.index, help=argparse.SUPPRESS)
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    lifeline = _Lifeline(arguments.lifeline, arguments.run_directory) if arguments.lifeline is not None else None
+    if lifeline is not None:
+        token = lifeline.token
+    elif arguments.token_file is not None:
+        token = _read_token(arguments.token_file)
+    else:
+        raise UsageError("the token is missing: give the file that holds it with --token-file")
+    from everstep.worker import main as worker  # imports jaxlib: not for the other commands
+
+    return worker.run(
+        worker.Options(
+            head=arguments.head,
+            token=token,
+            name=arguments.name or f"s{arguments.slice}w{arguments.worker}",
+            slice=arguments.slice,
+            worker=arguments.worker,
+            incarnation=arguments.incarnation,
+            devices=arguments.devices,
+            shared_directory=arguments.shared_directory,
+            farewell=lifeline.clean_up if lifeline is not None else lambda: None,
+        )
+    )
+
+
+def _read_token(path: pathlib.Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise UsageError(f"the token can't be read: {error}") from error
+
+
+class _Lifeline:
+    """The pipe to the head that has started this process: it brings the token, and its end of file says that the head is gone."""
+
+    def __init__(self, descriptor: int, run_directory: str) -> None:
+        self._file = open(descriptor, "rb", buffering=0)  # noqa: SIM115 - for as long as this process lives
+        self._run_directory = pathlib.Path(run_directory)
+        self._cleaning = threading.Lock()
+        self.token = self._file.readline().decode().strip()
+        threading.Thread(target=self._watch, name="lifeline", daemon=True).start()
+
+    def clean_up(self, patience: float = 0.2) -> None:
+        """Remove what a head that was killed has left. Nothing if it lives. patience: seconds for it to be really gone."""
+        with self._cleaning:
+            rundirectory.remove_if_stale(self._run_directory, patience)
+
+    def _watch(self) -> None:
+        self._file.read(1)
+        self.clean_up(patience=2.0)
+        os._exit(1)

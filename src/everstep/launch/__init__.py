@@ -1,0 +1,1 @@
+"""Starts, watches and kills worker processes: one small seam (seam.py), one file for each way of doing it."""

@@ -1,0 +1,89 @@
+"""The seam between the head and whatever starts worker processes.
+
+`local.py` starts them on this machine. An implementation on a cluster keeps the same four promises:
+
+- `start` returns as soon as the process (Ray: the actor, Kubernetes: the pod) exists; it does not wait until the worker has joined.
+- `wait` returns the moment the end is known, with the exit code or signal: the head tells it as the cause of death.
+  Ray: the actor's death cause; Kubernetes: a watch on the pod, `containerStatuses[].state.terminated`.
+- `kill` is final. After it has returned, no instruction of that incarnation runs any more (Kubernetes: the pod is deleted with grace
+  period 0 *and* gone; a node that doesn't answer is not gone). A successor is started only then.
+- Who joins is decided by the token in the specification, never by the environment or by what the launcher's own bookkeeping believes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+from collections.abc import Mapping
+from typing import Protocol
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """One incarnation of one worker, as it is to be started.
+
+    head: address of the channel, "unix:/path" or "host:port". token: proves to the head that the worker belongs to this run.
+    slice, worker: which slice, and the index within it. devices: how many devices it owns.
+    shared_directory: for host buffers, None if it doesn't share a filesystem with the head.
+    """
+
+    name: str
+    slice: int
+    worker: int
+    incarnation: int
+    devices: int
+    head: str
+    token: str
+    shared_directory: str | None = None
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended: with an exit code, or by a signal (then the code is None)."""
+
+    code: int | None
+    signal: int | None = None
+
+    @staticmethod
+    def of(returncode: int) -> Exit:
+        """From a return code as `subprocess` gives it: negative for a signal."""
+        return Exit(None, -returncode) if returncode < 0 else Exit(returncode)
+
+    def __str__(self) -> str:
+        if self.signal is None:
+            return f"exit code {self.code}"
+        try:
+            return f"signal {self.signal} ({signal.Signals(self.signal).name})"
+        except ValueError:
+            return f"signal {self.signal}"
+
+
+class Process(Protocol):
+    """A started worker."""
+
+    @property
+    def spec(self) -> WorkerSpec: ...
+
+    @property
+    def pid(self) -> int:
+        """Process id on its host; 0 if the launcher can't know it."""
+
+    async def wait(self) -> Exit:
+        """Returns when the process has ended. May be awaited by several."""
+
+    async def kill(self) -> Exit:
+        """End it now, whatever it does, and return when it has ended."""
+
+    def last_words(self) -> str:
+        """The end of what it wrote to its standard error, for a message to people; "" if there is nothing."""
+
+
+class Launcher(Protocol):
+    """Starts workers."""
+
+    async def start(self, spec: WorkerSpec) -> Process:
+        """Raises OSError if the process can't be started."""
+
+    async def close(self) -> None:
+        """Kill all that are left."""

@@ -1,0 +1,65 @@
+"""Options and their round trip to the head."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+
+import pytest
+
+from everstep.cli import options
+from everstep.cli.options import Address, HeadOptions
+
+
+def parse(*arguments: str) -> HeadOptions:
+    parser = options.Parser()
+    options.add_head_options(parser)
+    return HeadOptions.of(parser.parse_args(arguments))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "loopback"),
+    [
+        ("127.0.0.1:80", Address("127.0.0.1", 80), True),
+        ("127.3.2.1:0", Address("127.3.2.1", 0), True),
+        ("localhost:1", Address("localhost", 1), True),
+        ("[::1]:7000", Address("::1", 7000), True),
+        ("10.0.0.1:7000", Address("10.0.0.1", 7000), False),
+        ("0.0.0.0:7000", Address("0.0.0.0", 7000), False),
+        ("[::]:7000", Address("::", 7000), False),
+        ("host.example:7000", Address("host.example", 7000), False),
+    ],
+)
+def test_addresses(text: str, expected: Address, loopback: bool) -> None:
+    address = options.address(text)
+    assert address == expected
+    assert str(address) == text
+    assert address.is_loopback is loopback
+
+
+@pytest.mark.parametrize("text", ["", "7000", ":7000", "::1:7000", "host:", "host:x", "host:-1"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        options.address(text)
+
+
+def test_the_head_gets_the_options_as_given(tmp_path: pathlib.Path) -> None:
+    given = parse(
+        *("--slices", "3", "--workers-per-slice", "2", "--devices-per-worker", "4", "--name", "x-1", "--insecure-listen"),
+        *("--listen", "0.0.0.0:7000", "--join", "[::]:7001", "--shared-directory", str(tmp_path), "--log-directory", str(tmp_path)),
+    )
+    assert parse(*given.arguments()) == given
+    default = parse("--name", "d")
+    assert (default.slices, default.workers_per_slice, default.devices_per_worker) == (1, 1, 1)
+    assert parse(*default.arguments()) == default
+
+
+def test_a_head_without_a_name_gets_one() -> None:
+    assert parse().name != parse().name
+    assert options.name(parse().name)
+
+
+def test_the_command_stands_after_the_first_dashes() -> None:
+    assert options.split_command(["run", "--", "a", "--", "b"]) == (["run"], ["a", "--", "b"])
+    assert options.split_command(["run"]) == (["run"], None)
+    assert options.split_command(["run", "--"]) == (["run"], [])

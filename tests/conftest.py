@@ -1,0 +1,60 @@
+"""Every test runs with run directories of its own, and the session must leave nothing behind."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+from processes import SESSION_MARK, Running, living, wait_for
+
+_SHARED_MEMORY = pathlib.Path("/dev/shm")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """Fails the session if it leaves a process, a socket, a run directory or a shared-memory file."""
+    runtime = pathlib.Path(tempfile.mkdtemp(prefix="evt-"))  # short: paths of sockets must be
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        patch.setenv(SESSION_MARK, uuid.uuid4().hex)
+        before = _shared_memory()
+        yield
+        found = wait_for(lambda: _leftovers(runtime, before), until=lambda found: not found)
+    shutil.rmtree(runtime)
+    assert not found, f"left behind: {found}"
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Running]]:
+    """Start `everstep COMMAND ARGUMENTS` in the background: `start("run", "--slices", "2", "--", "python", ...)`."""
+    started: list[Running] = []
+
+    def start(command: str, *arguments: str) -> Running:
+        started.append(Running(command, *arguments))
+        return started[-1]
+
+    yield start
+    for running in started:
+        running.close()
+
+
+def _leftovers(runtime: pathlib.Path, before: set[str]) -> list[str]:
+    return [
+        *(f"process {pid}: {line}" for pid, line in living().items()),
+        *(str(path) for path in runtime.rglob("*") if path != runtime / "everstep"),
+        *(name for name in _shared_memory() - before if not _is_of_another_session(name)),
+    ]
+
+
+def _shared_memory() -> set[str]:
+    return {path.name for path in _SHARED_MEMORY.glob("everstep-*")} if _SHARED_MEMORY.is_dir() else set()
+
+
+def _is_of_another_session(name: str) -> bool:
+    """Whether a process that is not ours was started with that directory."""
+    return any(name in argument for process in psutil.process_iter(["cmdline"]) for argument in process.info["cmdline"] or ())
