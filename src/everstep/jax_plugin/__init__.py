@@ -1,0 +1,21 @@
+"""What makes an unmodified program run on Everstep. JAX loads it in every process, through the entry point group `jax_plugins`,
+and calls `initialize` before it creates its backends.
+
+It does nothing unless the program asks for the proxy backend, and then two things: it makes that backend known to JAX
+versions that don't know it (backend.py), and it lets programs on workers call back into this process (compile_hook.py, callbacks.py).
+"""
+
+from __future__ import annotations
+
+
+def initialize() -> None:
+    """Called by JAX. Costs nothing in programs that don't use Everstep."""
+    from everstep.jax_plugin import backend
+
+    if not backend.is_wanted():
+        return
+    backend.prepare()
+
+    from everstep.jax_plugin import compile_hook
+
+    compile_hook.install()
