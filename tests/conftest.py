@@ -56,5 +56,6 @@ def _shared_memory() -> set[str]:
 
 
 def _is_of_another_session(name: str) -> bool:
-    """Whether a process that is not ours was started with that directory."""
-    return any(name in argument for process in psutil.process_iter(["cmdline"]) for argument in process.info["cmdline"] or ())
+    """Whether a head lives that could have made that directory: it carries the head's name. Ours are all gone by now."""
+    head = name.removeprefix("everstep-").rpartition("-")[0]
+    return any(head in (process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))

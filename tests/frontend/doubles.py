@@ -126,10 +126,14 @@ class FakeSession:
         self.label = label
         self.buffers = FakeBuffers()
         self.arrays: set[FakeArray] = set()
-        self.is_closed = False
+        self.closed = asyncio.Event()
         self._runtime = runtime
         self._tasks: set[asyncio.Task[None]] = set()
         self.launches = itertools.count()
+
+    @property
+    def is_closed(self) -> bool:
+        return self.closed.is_set()
 
     # ------------------------------------------------------------------ arrays
 
@@ -319,7 +323,7 @@ class FakeSession:
         program.held -= 1
 
     def close(self) -> None:
-        self.is_closed = True
+        self.closed.set()
         self.arrays.clear()
         for task in self._tasks:
             task.cancel()

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from everstep.head.buffers import IN_MEMORY, Buffer, HostBuffers
+from everstep.head.buffers import INLINE, Buffer, HostBuffers
 from everstep.wire.errors import Code, Failure
 
 
@@ -26,7 +26,7 @@ def fill(buffers: HostBuffers, handle: int, data: bytes, chunk: int = 1 << 20) -
     writer.finish()
 
 
-@pytest.mark.parametrize("size", [0, 1, IN_MEMORY, IN_MEMORY + 1, 3 * IN_MEMORY + 7])
+@pytest.mark.parametrize("size", [0, 1, INLINE, INLINE + 1, 3 * INLINE + 7])
 def test_round_trip(buffers: HostBuffers, tmp_path: pathlib.Path, table: dict[int, Buffer], size: int) -> None:
     data = bytes(i % 251 for i in range(size))
     fill(buffers, 7, data)
@@ -57,7 +57,7 @@ def test_a_consumer_may_come_first(buffers: HostBuffers, table: dict[int, Buffer
     fill(buffers, 1, b"a new one under the same handle")
 
 
-@pytest.mark.parametrize("size", [10, 2 * IN_MEMORY])
+@pytest.mark.parametrize("size", [10, 2 * INLINE])
 def test_too_much_and_too_little_are_told(buffers: HostBuffers, size: int) -> None:
     writer = buffers.begin(1, size)
     with pytest.raises(Failure) as more:
@@ -79,7 +79,7 @@ def test_an_aborted_buffer_tells_all_who_wait(buffers: HostBuffers) -> None:
     async def scenario() -> None:
         reading = asyncio.ensure_future(buffers.read(1))
         await asyncio.sleep(0)
-        buffers.begin(1, 2 * IN_MEMORY).abort(Failure(Code.CANCELLED, "the client is gone"))
+        buffers.begin(1, 2 * INLINE).abort(Failure(Code.CANCELLED, "the client is gone"))
         with pytest.raises(Failure, match="the client is gone"):
             await reading
 
@@ -87,7 +87,7 @@ def test_an_aborted_buffer_tells_all_who_wait(buffers: HostBuffers) -> None:
 
 
 def test_close_frees_what_came_and_fails_what_did_not(buffers: HostBuffers, tmp_path: pathlib.Path, table: dict[int, Buffer]) -> None:
-    fill(buffers, 1, bytes(2 * IN_MEMORY))
+    fill(buffers, 1, bytes(2 * INLINE))
     taken = buffers.take(2)
     awaited = buffers.entry(3)
     buffers.close()

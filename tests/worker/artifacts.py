@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import io_callback
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib import _jax
@@ -68,13 +69,25 @@ def make() -> dict[str, tuple[bytes, bytes, int]]:
     shape = jax.ShapeDtypeStruct((2, 2), np.float32)
     callback = jax.jit(lambda x: jax.pure_callback(lambda y: y, shape, x) + 1)
     add("callback", callback.lower(floats), 1, ("process/7",))
+
+    def ordered(x: jax.Array) -> jax.Array:
+        first = io_callback(lambda y: y, shape, x, ordered=True)
+        return io_callback(lambda y: y, shape, first, ordered=True)
+
+    add("ordered", jax.jit(ordered).lower(floats), 1, ("process/1", "process/2"))
     inspect = jax.jit(lambda x: (jax.debug.inspect_array_sharding(x, callback=print), x)[1])
     add("inspect", inspect.lower(jax.device_put(np.zeros((4, 2), np.float32), sharded(2)[0])), 2)
 
+    large = jnp.zeros((1024, 512), jnp.float32)
+    add("large", jax.jit(lambda x: x + 1, donate_argnums=0).lower(large))
     for partitions in (2, 4):
         split, replicated = sharded(partitions)
         wide = jnp.zeros((2 * partitions, 2), jnp.float32)
-        add(f"sum{partitions}", jax.jit(lambda x: (x * 2, x.sum()), in_shardings=split, out_shardings=(split, replicated)).lower(wide), partitions)
+        total = jax.jit(lambda x: (x * 2, x.sum()), in_shardings=split, out_shardings=(split, replicated))
+        add(f"sum{partitions}", total.lower(wide), partitions)
+        mesh = split.mesh
+        sums = jax.shard_map(lambda x, y: (jax.lax.psum(x, "x"), jax.lax.psum(y, "x")), mesh=mesh, in_specs=P("x"), out_specs=P())
+        add(f"twosums{partitions}", jax.jit(sums).lower(wide, wide), partitions)
         step = jax.jit(lambda x: x + x.sum(), in_shardings=split, out_shardings=split, donate_argnums=0)
         add(f"step{partitions}", step.lower(wide), partitions)
     return made

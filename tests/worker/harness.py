@@ -102,6 +102,8 @@ class Peer:
 
     def close(self) -> None:
         if self._sock is not None:
+            with contextlib.suppress(OSError):
+                self._sock.shutdown(socket.SHUT_RDWR)  # also while the reader waits in it
             self._sock.close()
 
     def ended(self, seconds: float = 10.0) -> int:
@@ -260,7 +262,7 @@ class Head:
         """Compile on the first of the peers and load on the others."""
         blob = self.directory / f"blob{self.number()}"
         program, compiled = self.compile(peers[0], name, devices, blob_path=str(blob))
-        ready = peers[0].message("blob_ready")
+        ready = peers[0].message("blob_ready", lambda m: m.program == program)
         assert not ready.error.message, ready
         artifact = self.artifacts[name]
         outputs = [wire.ShardInfo(dtype=o.dtype, shape=o.shard_shape, memory_kind=o.memory_kind) for o in compiled.outputs]

@@ -39,9 +39,9 @@ def test_broken_while_a_collective_hangs(head: Head) -> None:
     first, second = head.peers
     kept = head.put({first.devices[0]: 3 * ONES, first.devices[1]: 4 * ONES})
     argument = head.put(dict.fromkeys(first.devices, ONES))
-    sent = [head.start([first], program, [argument], 1, keep=[0])[0] for _ in range(5)]
-    # The queue goes on, and so do programs of this worker alone.
-    np.testing.assert_array_equal(head.get(kept, first.devices[0]), 3 * ONES)
+    sent = [head.start([first], program, [argument], 1, keep=[0])[0]]
+    np.testing.assert_array_equal(head.get(kept, first.devices[0]), 3 * ONES)  # the queue goes on
+    sent += [head.start([first], program, [argument], 1, keep=[0])[0] for _ in range(4)]
     assert not first.reported(sent[0][0][1])
     with within(1.0):
         first.send(0, break_world=wire.BreakWorld(world=head.world, endpoints=endpoints))
@@ -104,9 +104,12 @@ def test_donated_argument_of_a_broken_step(head: Head) -> None:
     first.send(0, break_world=wire.BreakWorld(world=head.world, endpoints=endpoints))
     with pytest.raises(Failed):
         head.reports(running)
-    for array in (argument, result):
-        with pytest.raises(Failed):
-            head.get(array, first.devices[0])
+    with pytest.raises(Failed, match=r"broken up|[Gg]loo"):
+        head.get(result, first.devices[0])
+    try:
+        np.testing.assert_array_equal(head.get(argument, first.devices[0]), ONES)
+    except Failed as failed:
+        assert "donated" in failed.message  # noqa: PT017 - either is right
 
 
 def test_broken_while_it_forms(head: Head) -> None:
@@ -166,7 +169,7 @@ def test_adoption(head: Head, dtype: type) -> None:
     start(head, 1)
     head.form()
     (peer,) = head.peers
-    contents = {device: (index + 1) * np.ones((2, 2), dtype) for index, device in enumerate(peer.devices)}
+    contents = {device: np.full((2, 2), index + 1).astype(dtype) for index, device in enumerate(peer.devices)}
     array = head.put(contents)
     head.form()
     apart, both = head.number(), head.number()

@@ -122,6 +122,8 @@ def test_a_wrong_token_gets_no_data(head: Head) -> None:
     with pytest.raises(Failure) as refused:
         bulk.Client("another token").get(address, "blob/1")
     assert refused.value.code == Code.UNAUTHENTICATED
+    client = bulk.Client(TOKEN)
     with pytest.raises(Failure) as missing:
-        bulk.Client(TOKEN).get(address, "blob/1")
+        client.get(address, "blob/1")
+    client.close()
     assert missing.value.code == Code.NOT_FOUND

@@ -27,6 +27,17 @@ def test_sum_across_workers(pair: Head) -> None:
         assert pair.get(total, device, shape=()) == 24
 
 
+def test_all_reduces_are_not_combined(pair: Head) -> None:
+    """A peer's death in a combined one would take this worker along. Alone it is as XLA does it."""
+    program = pair.spanning("twosums4", pair.peers, devices(pair))
+    alone, _ = pair.compile(pair.peers[0], "twosums2", pair.peers[0].devices)
+    counts = []
+    for each in (program, alone):
+        text = pair.ask(pair.peers[:1], describe=wire.Describe(program=each, hlo_text=True))[0].hlo_text
+        counts.append(text.count(" all-reduce("))
+    assert counts == [2, 1]
+
+
 def test_many_steps_in_flight(pair: Head) -> None:
     program = pair.spanning("step4", pair.peers, devices(pair))
     array = pair.put({device: np.full((2, 2), 2.0**-40, np.float32) for device in devices(pair)})

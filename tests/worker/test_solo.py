@@ -211,6 +211,30 @@ def test_a_get_sees_what_was_there_before_the_donation(solo: Head) -> None:
     assert np.frombuffer(solo.reports(asked)[0].data, np.float32).tolist() == [1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("kind", ["", "pinned_host"])
+def test_large_arrays(solo: Head, kind: str) -> None:
+    """Those share memory with the host array that they come in."""
+    peer = solo.peers[0]
+    device = peer.devices[0]
+    program, _ = solo.compile(peer, "large", [device])
+    content = np.arange(1024 * 512, dtype=np.float32).reshape(1024, 512)
+    path = solo.shared / "large"
+    path.write_bytes(content.tobytes())
+    array = solo.number()
+    shard = wire.HostShard(devices=[device], data=wire.Source(path=str(path), size=content.nbytes))
+    solo.ask([peer], put=wire.Put(array=array, dtype="f32", shape=content.shape, memory_kind=kind, shards=[shard]))
+    path.write_bytes(bytes(content.nbytes))
+    if kind:
+        moved = solo.number()
+        piece = wire.Piece(**{"from": wire.ShardRef(array=array, device=device)})
+        shards = [wire.BuildShard(device=device, shape=content.shape, pieces=[piece])]
+        solo.ask([peer], build=wire.Build(array=moved, dtype="f32", shards=shards))
+        array = moved
+    for step in range(1, 4):
+        (array,) = solo.execute([peer], program, [array], 1)
+        np.testing.assert_array_equal(solo.get(array, device, shape=content.shape), content + step)
+
+
 def test_many_arguments(solo: Head) -> None:
     peer = solo.peers[0]
     device = peer.devices[0]
@@ -378,9 +402,7 @@ def test_get_rows_into_a_file(solo: Head) -> None:
     array = solo.put({peer.devices[0]: content[:2], peer.devices[1]: content[2:]})
     target = solo.shared / "rows"
     target.write_bytes(bytes(48))
-    pieces = [
-        wire.GetPiece(device=device, box=wire.Box(start=[2 * number, 0], size=[2, 3])) for number, device in enumerate(peer.devices)
-    ]
+    pieces = [wire.GetPiece(device=device, box=wire.Box(start=[2 * number, 0], size=[2, 3])) for number, device in enumerate(peer.devices)]
     solo.ask([peer], get=wire.Get(array=array, size=48, path=str(target), shape=[4, 3], byte_strides=[12, 4], pieces=pieces))
     np.testing.assert_array_equal(np.frombuffer(target.read_bytes(), np.float32).reshape(4, 3), content)
 
@@ -486,12 +508,14 @@ def test_bitcast(solo: Head, source: str, target: str, shape: tuple[int, ...]) -
 # ---------------------------------------------------------------- callbacks
 
 
-def _answer(solo: Head, factor: float) -> wire.CallbackCall:
+def _answer(solo: Head, factor: float, *, tokens: bool = False) -> wire.CallbackCall:
     peer = solo.peers[0]
     call = peer.message("callback_call")
-    operand = np.frombuffer(call.operands[0].data, np.float32)
+    assert [operand.dtype for operand in call.operands] == (["token", "f32"] if tokens else ["f32"])
+    operand = np.frombuffer(call.operands[-1].data, np.float32)
     value = wire.HostValue(dtype="f32", shape=[2, 2], data=(operand * factor).astype(np.float32).tobytes())
-    peer.send(0, callback_result=wire.CallbackResult(call=call.call, values=[value]))
+    values = [wire.HostValue(dtype="token"), value] if tokens else [value]
+    peer.send(0, callback_result=wire.CallbackResult(call=call.call, values=values))
     return call  # type: ignore[no-any-return]
 
 
@@ -526,6 +550,55 @@ def test_a_callback_may_use_the_worker(solo: Head) -> None:
     solo.reports(running)
 
 
+def test_ordered_callbacks(solo: Head) -> None:
+    """Their tokens travel as values without data."""
+    peer = solo.peers[0]
+    device = peer.devices[0]
+    program, compiled = solo.compile(peer, "ordered", [device])
+    assert [(output.dtype, list(output.shape)) for output in compiled.outputs] == [("token", []), ("f32", [2, 2])]
+    token = solo.put({device: np.empty((0,), np.bool_)})  # so JAX begins
+    array = solo.put({device: ONES})
+    running, (token, result) = solo.start([peer], program, [token, array], 2)
+    again, (token, last) = solo.start([peer], program, [token, result], 2)
+    for callback in ("process/1", "process/2", "process/1", "process/2"):
+        assert _answer(solo, 3, tokens=True).callback == callback
+    solo.reports(running)
+    solo.reports(again)
+    np.testing.assert_array_equal(solo.get(last, device), 81 * ONES)
+    # A token can be moved, put together and waited for like any array.
+    other, moved, apart = peer.devices[1], solo.number(), solo.number()
+    piece = wire.Piece(**{"from": wire.ShardRef(array=token, device=device)})
+    build = wire.Build(array=moved, dtype="token", shards=[wire.BuildShard(device=other, shape=[], pieces=[piece])])
+    solo.ask([peer], build=build)
+    solo.ask([peer], assemble=wire.Assemble(array=apart, shards=[wire.ShardRef(array=moved, device=other)]))
+    assert solo.ask([peer], get=wire.Get(array=apart, pieces=[wire.GetPiece(device=other)]))[0].data == b""
+    assert solo.ask([peer], get=wire.Get(array=token, pieces=[wire.GetPiece(device=device)]))[0].data == b""
+    elsewhere, _ = solo.compile(peer, "ordered", [other])
+    running, _ = solo.start([peer], elsewhere, [apart, solo.put({other: ONES})], 2)
+    _answer(solo, 1, tokens=True)
+    _answer(solo, 1, tokens=True)
+    solo.reports(running)
+
+
+def test_what_waits_for_a_callback_does_not_stop_the_worker(solo: Head) -> None:
+    peer = solo.peers[0]
+    device = peer.devices[0]
+    callback, _ = solo.compile(peer, "callback", [device])
+    double, _ = solo.compile(peer, "double", [device])
+    array = solo.put({device: ONES})
+    running, (result,) = solo.start([peer], callback, [array], 1)
+    after, (last,) = solo.start([peer], double, [result], 1)
+    for _ in range(1200):  # a chain longer than Python would recurse
+        each, (last,) = solo.start([peer], double, [result], 1)
+        after += each
+    (other,) = solo.execute([peer], double, [array], 1)  # as the callback itself may do
+    np.testing.assert_array_equal(solo.get(other, device), 2 * ONES)
+    _answer(solo, 1)
+    solo.reports(running)
+    solo.reports(after)
+    np.testing.assert_array_equal(solo.get(last, device), 4 * ONES)
+
+
 def test_failing_callback(solo: Head) -> None:
     peer = solo.peers[0]
     device = peer.devices[0]
@@ -544,7 +617,7 @@ def test_failing_callback(solo: Head) -> None:
 def test_program_with_callback_is_loaded(solo: Head) -> None:
     peer = solo.peers[0]
     device = peer.devices[0]
-    program, compiled = solo.compile(peer, "callback", [device], blob_path=str(solo.directory / "called"))
+    program, _ = solo.compile(peer, "callback", [device], blob_path=str(solo.directory / "called"))
     ready = peer.message("blob_ready", lambda m: m.program == program)
     if ready.HasField("error"):
         return  # others must compile it, and are told so

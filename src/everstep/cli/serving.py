@@ -9,6 +9,7 @@ import os
 import pathlib
 import secrets
 import sys
+import threading
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,14 @@ from everstep.control import service as control
 from everstep.frontend import service as frontend
 from everstep.head.runtime import Runtime, RuntimeConfig
 from everstep.launch.local import LocalLauncher
-from everstep.launch.seam import WorkerSpec
+from everstep.launch.seam import Launcher, WorkerSpec
 
 if TYPE_CHECKING:
     from everstep.worker.coordination import Coordination
 
 log = logging.getLogger(__name__)
+
+_TEARDOWN_SECONDS = 5.0
 
 _SERVER_OPTIONS = (*frontend.SERVER_OPTIONS, ("grpc.so_reuseport", 0))  # the last so that a port in use is an error
 
@@ -39,6 +42,7 @@ async def serve(chosen: options.HeadOptions, directory: RunDirectory, lifeline: 
     work = asyncio.ensure_future(_Head(chosen, directory, lifeline).run())
     cut = asyncio.ensure_future(lifeline.cut())
     await asyncio.wait((cut, work), return_when=asyncio.FIRST_COMPLETED)
+    _end_in_any_case()
     cut.cancel()
     work.cancel()
     try:
@@ -67,10 +71,9 @@ class _Head:
     async def run(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
             launcher = LocalLauncher(self._directory.path, self._logs)
-            stack.push_async_callback(launcher.close)
             buffers = self._remote_buffers(stack)
             runtime = Runtime(self._config(buffers.address if buffers else ""))
-            stack.push_async_callback(runtime.close)
+            stack.push_async_callback(_close, runtime, launcher)
             if buffers is not None:
                 buffers.serve(runtime.buffers)
             await self._listen(runtime)
@@ -175,6 +178,18 @@ class _Head:
 
     def _status(self, runtime: Runtime) -> dict[str, Any]:
         return {"name": self._options.name, "pid": os.getpid(), "target": f"grpc://{self._target}"} | runtime.status()
+
+
+def _end_in_any_case() -> None:
+    """End this process after a while, even if something in it is stuck: the workers then clean up."""
+    timer = threading.Timer(_TEARDOWN_SECONDS, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
+
+
+async def _close(runtime: Runtime, launcher: Launcher) -> None:
+    """Both at once: a world's service ends only when its workers are gone, but the runtime must not take them for lost."""
+    await asyncio.gather(runtime.close(), launcher.close())
 
 
 def _cannot_listen(address: str, error: OSError) -> UsageError:

@@ -99,8 +99,8 @@ class _Service:
         except Failure as failure:
             await _abort(context, failure)
         await self._runtime.started()
-        names = attributes.decode_strings(metadata.initialization_data)
-        session = ProxySession(self._runtime, metadata.version, names.get("name", "") or context.peer())
+        name = attributes.decode_strings(metadata.initialization_data).get("name") or context.peer()
+        session = ProxySession(self._runtime, metadata.version, "local program" if name.startswith("unix:") else name)
         self._sessions[session.id] = session
         writer = asyncio.ensure_future(_write(session, context))
         try:

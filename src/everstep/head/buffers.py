@@ -16,8 +16,7 @@ from collections.abc import Callable
 from everstep.wire import channel_pb2 as wire
 from everstep.wire.errors import Code, Failure, invalid
 
-INLINE = 64 << 10  # bytes: up to here data travels inside commands and reports
-IN_MEMORY = 1 << 20  # bytes: up to here it is kept as bytes, above as a file
+INLINE = 64 << 10  # bytes: up to here data stays in memory and travels inside commands and reports, above it is a file
 
 _numbers = itertools.count(1)
 
@@ -136,7 +135,7 @@ class Writer:
         self._size = size
         self._at = 0
         self._data = bytearray()
-        self._path = directory / f"buffer-{buffer.number}" if size > IN_MEMORY else None
+        self._path = directory / f"buffer-{buffer.number}" if size > INLINE else None
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600) if self._path is not None else -1
 
     def write(self, chunk: bytes | memoryview) -> None:

@@ -59,13 +59,12 @@ class Description:
 class Executable:
     """What a compiler made of a module: independent of devices and worlds."""
 
-    def __init__(self, key: bytes, request: CompileRequest, report: wire.Compiled) -> None:
+    def __init__(self, key: bytes, request: CompileRequest, report: wire.Compiled, blob: asyncio.Future[wire.Source]) -> None:
         self.key = key
         self.request = request
         self.report = report
         self.outputs = [Output(o.dtype, tuple(o.shape), tuple(o.shard_shape), o.memory_kind) for o in report.outputs]
-        self.blob: asyncio.Future[wire.Source] = asyncio.get_running_loop().create_future()
-        self.blob.add_done_callback(lambda future: future.cancelled() or future.exception())  # not an error if nobody asks
+        self.blob = blob
         self.programs = 0
 
 
@@ -114,6 +113,7 @@ class Programs:
         self._executables: dict[bytes, asyncio.Task[tuple[Executable, Member, int]]] = {}
         self._programs: dict[tuple[bytes, tuple[int, ...]], Program] = {}
         self._by_number: dict[int, Executable] = {}  # of the program with which it was compiled
+        self._blobs: dict[int, asyncio.Future[wire.Source]] = {}  # likewise
         self._idle: collections.OrderedDict[tuple[bytes, tuple[int, ...]], Program] = collections.OrderedDict()
 
     def __len__(self) -> int:
@@ -173,16 +173,16 @@ class Programs:
 
     def blob_ready(self, message: wire.BlobReady, member: Member) -> None:
         """A worker has serialized what it compiled."""
-        executable = self._by_number.get(message.program)
-        if executable is None or executable.blob.done():
+        future = self._blobs.get(message.program)
+        if future is None or future.done():
             return
         if message.HasField("error"):
-            executable.blob.set_exception(Failure(Code(message.error.code), message.error.message))
+            future.set_exception(Failure(Code(message.error.code), message.error.message))
         elif member.shares_directory:
-            executable.blob.set_result(wire.Source(path=str(self._blob_path(message.program)), size=message.size))
+            future.set_result(wire.Source(path=str(self._blob_path(message.program)), size=message.size))
         else:
             bulk = wire.Bulk(address=member.bulk_address, key=f"blob/{message.program}")
-            executable.blob.set_result(wire.Source(bulk=bulk, size=message.size))
+            future.set_result(wire.Source(bulk=bulk, size=message.size))
 
     async def describe(self, program: Program) -> Description:
         """Ask a worker that has it. Raises Failure."""
@@ -205,9 +205,17 @@ class Programs:
             raise Failure(Code.DATA_LOSS, f"worker {placement.slots[0]} is lost and not back yet")
         number = next(_numbers)
         message = wire.ToWorker(compile=self._compile_message(number, world, request, request.devices, member))
+        # It may be ready before this task hears that the program is compiled.
+        blob: asyncio.Future[wire.Source] = asyncio.get_running_loop().create_future()
+        blob.add_done_callback(lambda future: future.cancelled() or future.exception())  # not an error if nobody asks
+        self._blobs[number] = blob
         operation, reply = self._dispatcher.ask("compile", member, message)
-        await operation.done()
-        executable = self._by_number[number] = Executable(key, request, reply.result().compiled)
+        try:
+            await operation.done()
+        except Failure:
+            del self._blobs[number]
+            raise
+        executable = self._by_number[number] = Executable(key, request, reply.result().compiled, blob)
         return executable, member, number
 
     def _add(
@@ -268,7 +276,7 @@ class Programs:
             self._executables.pop(executable.key, None)
             numbers = [number for number, known in self._by_number.items() if known is executable]
             for number in numbers:
-                del self._by_number[number]
+                del self._by_number[number], self._blobs[number]
                 self._blob_path(number).unlink(missing_ok=True)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import jax
 from jax._src import xla_bridge
 
+from everstep.jax_plugin import large_buffers
+
 NAME = "proxy"
 
 _config: Any = jax.config  # hardly typed
@@ -37,6 +39,7 @@ def prepare() -> None:
     _config.update("jax_backend_target", target())
     if _STAYS_ON_THIS_MACHINE.fullmatch(target()):
         os.environ.setdefault(_INSECURE, "true")
+    large_buffers.claim()
     if NAME not in xla_bridge._backend_factories:
         xla_bridge.register_backend_factory(NAME, _connect, priority=-1)
 

@@ -60,9 +60,10 @@ def install() -> None:
 
 def _disable_persistent_cache() -> None:
     """JAX would ask the client for serialized executables, which it can't give, and warn at every program. The head keeps them itself."""
-    original = getattr(compilation_cache, "is_cache_used", None)
+    cache: Any = compilation_cache
+    original = getattr(cache, "is_cache_used", None)
     if original is not None:
-        compilation_cache.is_cache_used = lambda client: not _is_proxy(client) and original(client)
+        cache.is_cache_used = lambda client: not _is_proxy(client) and original(client)
 
 
 def _is_proxy(client: Any) -> bool:

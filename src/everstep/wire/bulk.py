@@ -282,71 +282,80 @@ class Client:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
+    def close(self) -> None:
+        """Close the connections that are idle."""
+        with self._lock:
+            idle = [sock for socks in self._idle.values() for sock in socks]
+            self._idle.clear()
+        for sock in idle:
+            sock.close()
+
     @contextlib.contextmanager
     def _request(self, address: str, request: bytes) -> Iterator[tuple[socket.socket, int]]:
         """Send it and give the socket and the size of what follows the good answer."""
-        sock = None
+        sock, size = self._ask(address, request)
         try:
-            sock, size = self._ask(address, request)
             yield sock, size
         except OSError as error:
-            self._drop(sock)
-            raise Failure(Code.UNAVAILABLE, f"the bulk server at {address} can't be reached: {error}") from error
-        except BaseException:
-            self._drop(sock)
+            raise self._drop(sock, address, error) from None
+        except BaseException as error:
+            self._drop(sock, address, error)
             raise
-        with self._lock:
-            self._busy.pop(sock, None)
-            self._idle.setdefault(address, []).append(sock)
+        self._keep(address, sock)
 
     def _ask(self, address: str, request: bytes) -> tuple[socket.socket, int]:
+        while True:
+            sock, is_new = self._take(address)
+            try:
+                if is_new:
+                    sock.sendall(self._greeting)
+                    _read_answer(sock)
+                sock.sendall(request)
+                size = _read_answer(sock)
+            except Failure as failure:
+                if failure.code is Code.UNAUTHENTICATED:
+                    self._drop(sock, address, failure)
+                else:
+                    self._keep(address, sock)
+                raise
+            except OSError as error:
+                cause = self._drop(sock, address, error)
+                if is_new or cause.code is not Code.UNAVAILABLE:
+                    raise cause from None
+                # It went stale while it was idle: once more on another.
+            else:
+                return sock, size
+
+    def _take(self, address: str) -> tuple[socket.socket, bool]:
         with self._lock:
             idle = self._idle.get(address)
             sock = idle.pop() if idle else None
             if sock is not None:
                 self._busy[sock] = None
-        if sock is not None:
-            try:
-                sock.sendall(request)
-                return sock, _read_answer(sock)
-            except OSError:  # it went stale while idle: once more on a fresh one
-                self._drop(sock)
-            except Failure:
-                self._keep(address, sock)
-                raise
-        sock = _connect(address)
+                return sock, False
+        try:
+            sock = _connect(address)
+        except OSError as error:
+            raise _unreachable(address, error) from None
         with self._lock:
             self._busy[sock] = None
-        try:
-            sock.sendall(self._greeting)
-            _read_answer(sock)
-            sock.sendall(request)
-        except BaseException:
-            self._drop(sock)
-            raise
-        try:
-            return sock, _read_answer(sock)
-        except Failure:
-            self._keep(address, sock)
-            raise
-        except BaseException:
-            self._drop(sock)
-            raise
+        return sock, True
 
     def _keep(self, address: str, sock: socket.socket) -> None:
         with self._lock:
             self._busy.pop(sock, None)
             self._idle.setdefault(address, []).append(sock)
 
-    def _drop(self, sock: socket.socket | None) -> None:
-        """Close it. Raises the Failure with which it was abandoned, if it was."""
-        if sock is None:
-            return
+    def _drop(self, sock: socket.socket, address: str, error: BaseException) -> Failure:
+        """Close it. Returns what its request failed with: what it was abandoned for, if it was."""
         with self._lock:
             failure = self._busy.pop(sock, None)
         sock.close()
-        if failure is not None:
-            raise failure
+        return failure or _unreachable(address, error)
+
+
+def _unreachable(address: str, error: BaseException) -> Failure:
+    return Failure(Code.UNAVAILABLE, f"the bulk server at {address} can't be reached: {error}")
 
 
 def _read_answer(sock: socket.socket) -> int:

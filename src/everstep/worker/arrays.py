@@ -14,28 +14,38 @@ from everstep.wire.errors import Code, Failure, invalid
 from everstep.worker import xla
 
 if TYPE_CHECKING:
-    from everstep.worker.world import Placement, World
+    from everstep.worker.world import Locals, World
 
 _REMEMBERED = 1 << 16  # deleted ids
 _EXPECT_SECONDS = 60.0
+
+
+class Readers:
+    """Those who read an array beside the queue. Arrays that share memory share this."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
 
 
 class Stored:
     """The shards of one array on this worker's devices.
 
     They are held joined, as XLA takes and gives them, or one by one, or both; each form is made from the other when first asked for.
-    Strings and tokens are held on the host, as the bytes they came in.
+    Strings are held on the host, as the bytes they came in.
     """
 
-    __slots__ = ("_shards", "dtype", "memory_kind", "nbytes", "placement", "whole", "world")
+    __slots__ = ("_shards", "dtype", "local", "memory_kind", "nbytes", "readers", "whole", "world")
 
     def __init__(self, dtype: str, memory_kind: str | None, world: World | None, nbytes: int) -> None:
         self.dtype = dtype
         self.memory_kind = memory_kind
         self.world = world  # whose client the buffers belong to
         self.nbytes = nbytes
+        self.readers: tuple[Readers, ...] = (Readers(),)
         self.whole: xla.Buffer = None
-        self.placement: Placement | None = None
+        self.local: Locals | None = None
         self._shards: dict[int, Any] | None = None
 
     @staticmethod
@@ -46,10 +56,10 @@ class Stored:
         return stored
 
     @staticmethod
-    def of_whole(dtype: str, memory_kind: str | None, placement: Placement, whole: xla.Buffer, nbytes: int) -> Stored:
-        """whole: joined over the local devices of the placement."""
-        stored = Stored(dtype, memory_kind, placement.world, nbytes)
-        stored.placement = placement
+    def of_whole(dtype: str, memory_kind: str | None, local: Locals, whole: xla.Buffer, nbytes: int) -> Stored:
+        """whole: joined over these devices."""
+        stored = Stored(dtype, memory_kind, local.world, nbytes)
+        stored.local = local
         stored.whole = whole
         return stored
 
@@ -58,9 +68,9 @@ class Stored:
         """Buffer (or bytes) by the program's id of the device. Raises Failure if they were donated."""
         shards = self._shards
         if shards is None:
-            assert self.placement is not None
+            assert self.local is not None
             self.check()
-            shards = self._shards = dict(zip(self.placement.local, self.whole._arrays, strict=True))
+            shards = self._shards = dict(zip(self.local.devices, self.whole._arrays, strict=True))
         return shards
 
     def shard(self, device: int) -> Any:
@@ -78,26 +88,43 @@ class Stored:
         if self.whole is not None and self.whole.is_deleted():
             raise _donated()
 
-    def joined(self, placement: Placement) -> xla.Buffer:
-        """The shards on the placement's local devices as an argument for a program there, adopted from another world if need be.
+    def joined(self, local: Locals) -> xla.Buffer:
+        """The shards on these devices as an argument for a program there, adopted from another world if need be.
 
         Raises Failure (INVALID_ARGUMENT) if there are other shards or they were donated.
         """
-        if self.placement is placement and self.whole is not None:
+        if self.local is local and self.whole is not None:
             return self.whole
         if self.dtype == dtypes.STRING:
             raise invalid("strings can't be used in programs")
-        world = placement.world
-        buffers = [self.shard(device) for device in placement.local]
+        world = local.world
+        buffers = [self.shard(device) for device in local.devices]
         if self.world is not world:
-            devices = [world.devices[device] for device in placement.local]
+            devices = [world.devices[device] for device in local.devices]
             buffers = [world.adopt(buffer, device, self.memory_kind) for buffer, device in zip(buffers, devices, strict=True)]
         first = buffers[0]
-        whole = xla.join(xla.Aval(first.shape, first.dtype), placement.sharding(self.memory_kind), buffers)
+        whole = xla.join(xla.Aval(first.shape, first.dtype), local.sharding(self.memory_kind), buffers)
         if len(buffers) == len(self.shards):  # all there is: keep it in this form
-            self.whole, self.placement, self.world = whole, placement, world
+            self.whole, self.local, self.world = whole, local, world
             self._shards = None
         return whole
+
+
+def assembled(shards: Sequence[tuple[Stored, int]]) -> Stored:
+    """An array out of shards (array, device) of others, which share their memory with it. Raises Failure (INVALID_ARGUMENT)."""
+    first = shards[0][0]
+    if all(stored is first for stored, _ in shards) and len(shards) == len(first.shards):
+        return first
+    newest = max((stored.world for stored, _ in shards if stored.world is not None), key=lambda world: world.number, default=None)
+    held = {}
+    for stored, device in shards:
+        shard = stored.shard(device)
+        if newest is not None and stored.world is not newest and not isinstance(shard, bytes):
+            shard = newest.adopt(shard, newest.device(device), stored.memory_kind)
+        held[device] = shard
+    result = Stored.of_shards(first.dtype, first.memory_kind, newest, held)
+    result.readers = tuple({id(readers): readers for stored, _ in shards for readers in stored.readers}.values())
+    return result
 
 
 Entry = Stored | Failure | Future[Stored]
@@ -109,7 +136,8 @@ class Arrays:
     def __init__(self) -> None:
         self._entries: dict[int, Entry] = {}
         self._deleted: dict[int, None] = {}
-        self._held: dict[int, int] = {}
+        self._expected: dict[int, Readers] = {}  # of placeholders
+        self._holds = 0
         self._lock = threading.Lock()
         self._changed = threading.Condition()
         self._waiting = 0
@@ -135,14 +163,21 @@ class Arrays:
         if entry is None:
             raise Failure(Code.NOT_FOUND, f"array {array} is not on this worker")
         if isinstance(entry, Failure):
-            raise entry
+            raise Failure(entry.code, entry.message)
         try:
             stored = entry.result()
         except Failure as failure:
-            self._settle(array, entry, failure)
+            self._settle(array, entry, Failure(failure.code, failure.message))
             raise
         self._settle(array, entry, stored)
         return stored
+
+    def peek(self, array: int) -> Stored | Future[Stored]:
+        """The same without waiting: the array or its placeholder."""
+        entry = self._entries.get(array)
+        if isinstance(entry, Future) and not entry.done():
+            return entry
+        return self.get(array)
 
     def future(self, array: int) -> Future[Stored]:
         """The same to wait for."""
@@ -176,22 +211,36 @@ class Arrays:
 
     def hold(self, arrays: Iterable[int]) -> Callable[[], None]:
         """While they are held no program may take over their memory. Returns what releases them."""
-        held = list(arrays)
+        held: list[Readers] = []
         with self._lock:
-            for array in held:
-                self._held[array] = self._held.get(array, 0) + 1
+            for array in arrays:
+                entry = self._entries.get(array)
+                held += entry.readers if isinstance(entry, Stored) else [self._expected.setdefault(array, Readers())]
+            for readers in held:
+                readers.count += 1
+            self._holds += 1
 
         def release() -> None:
             with self._lock:
-                for array in held:
-                    self._held[array] -= 1
-                    if not self._held[array]:
-                        del self._held[array]
+                for readers in held:
+                    readers.count -= 1
+                self._holds -= 1
+                if not self._holds:
+                    self._expected.clear()
 
         return release
 
-    def is_held(self, array: int) -> bool:
-        return array in self._held
+    def held(self, arrays: Sequence[int], indices: Iterable[int]) -> list[int]:
+        """Which of these indices are of arrays that are held."""
+        if not self._holds:
+            return []
+        return [index for index in indices if index < len(arrays) and self._is_held(arrays[index])]
+
+    def _is_held(self, array: int) -> bool:
+        expected, entry = self._expected.get(array), self._entries.get(array)
+        if expected is not None and expected.count:
+            return True
+        return isinstance(entry, Stored) and any(readers.count for readers in entry.readers)
 
     def _settle(self, array: int, placeholder: Entry, entry: Entry) -> None:
         if self._entries.get(array) is placeholder:

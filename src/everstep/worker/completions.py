@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from everstep.wire.errors import Failure
 from everstep.worker import xla
 from everstep.worker.programs import Program
 from everstep.worker.reports import Reporter
-
-_PATIENCE = 1.0  # seconds
 
 
 class Completions:
@@ -25,7 +22,7 @@ class Completions:
 
     def wait(self, op: int, program: Program, token: Any) -> None:
         """Report `op` when the execution with this token has ended."""
-        devices = program.placement.local
+        devices = program.placement.local.devices
         waiting = self._queues.get(devices)
         if waiting is None:
             with self._lock:
@@ -48,28 +45,3 @@ class Completions:
                     failure = Failure(broken.code, f"{broken.message}: {failure}")
             self._reporter.done(op, failure)
             del program, token  # not held until the next comes
-
-
-class Lane:
-    """Runs pieces of work that may block, one after the other, each in a thread.
-
-    One that takes very long is overtaken: it may be a host callback that itself starts a program with a host callback.
-    """
-
-    def __init__(self) -> None:
-        self._last = threading.Event()
-        self._last.set()
-
-    def run(self, work: Callable[[], None]) -> None:
-        """Returns at once. Called by one thread."""
-        before, ended = self._last, threading.Event()
-        self._last = ended
-
-        def turn() -> None:
-            before.wait(_PATIENCE)
-            try:
-                work()
-            finally:
-                ended.set()
-
-        threading.Thread(target=turn, name="callbacks", daemon=True).start()

@@ -18,7 +18,7 @@ from jaxlib import _jax, xla_client
 
 from everstep.wire import channel_pb2 as wire
 from everstep.worker import coordination, xla
-from everstep.worker.world import Placement, World
+from everstep.worker.world import Locals, Placement, World
 
 _COMBINER = "cpu-all-reduce-combiner"
 _TOPOLOGY_MINUTES = 1
@@ -38,17 +38,17 @@ func.func public @main(%x: tensor<f32>) -> tensor<f32> {
 class CpuPlatform:
     """The CPU devices of this worker."""
 
-    def __init__(self, devices: int, host: str, keep_combiner: bool) -> None:
+    def __init__(self, devices: int, keep_combiner: bool) -> None:
         self._count = devices
-        self._host = host
         self._keep_combiner = keep_combiner
         client = _make_client(devices)
         self.version: str = client.platform_version
         self.devices = [_describe(device) for device in client.local_devices()]
         _warm_up(client)
 
-    def world(self, number: int) -> World:
-        return CpuWorld(number, self._count, self._host, self._keep_combiner)
+    def world(self, number: int, host: str) -> World:
+        """host: the address by which other workers reach this one."""
+        return CpuWorld(number, self._count, host, self._keep_combiner)
 
 
 def _describe(device: xla.Device) -> wire.DeviceInfo:
@@ -119,6 +119,7 @@ class CpuWorld(World):
         # The agent stays with the client: dropping it early breaks cliques that form later.
         self._running.clear()
         self._placements.clear()
+        self._locals.clear()
         self.devices = {}
         self.client = self._collectives = self._agent = None
 
@@ -134,15 +135,18 @@ class CpuWorld(World):
             debug = options.executable_build_options.debug_options
             debug.xla_disable_hlo_passes = ",".join(filter(None, (debug.xla_disable_hlo_passes, _COMBINER)))
 
-    def before_launch(self, placement: Placement) -> None:
-        if _ONE_AT_A_TIME and len(placement.local) > 1:
-            for token in {id(token): token for device in placement.local if (token := self._running.pop(device, None))}.values():
-                with contextlib.suppress(Exception):  # it is reported by who waits for it
-                    token.block_until_ready()
+    def must_wait(self, local: Locals) -> bool:
+        return _ONE_AT_A_TIME and len(local.devices) > 1 and any(device in self._running for device in local.devices)
 
-    def after_launch(self, placement: Placement, token: Any) -> None:
-        if _ONE_AT_A_TIME and len(placement.local) > 1:
-            self._running.update(dict.fromkeys(placement.local, token))
+    def wait_to_launch(self, local: Locals) -> None:
+        if self.must_wait(local):
+            for device in local.devices:
+                with contextlib.suppress(Exception):  # it is reported by who waits for it
+                    self._running.pop(device).block_until_ready()
+
+    def launched(self, local: Locals, token: Any) -> None:
+        if _ONE_AT_A_TIME and len(local.devices) > 1:
+            self._running.update(dict.fromkeys(local.devices, token))
 
 
 _gloo_lock = threading.Lock()
@@ -163,7 +167,7 @@ def _endpoint(address: Any) -> str:
 
 def _sockets() -> Iterator[socket.socket]:
     """All TCP sockets of this process, as duplicates: the originals may be closed and their numbers used again at any time."""
-    for name in os.listdir("/proc/self/fd"):
+    for name in os.listdir("/dev/fd"):
         try:
             duplicate = os.dup(int(name))
         except OSError:

@@ -62,7 +62,7 @@ def _element_type(name: str) -> str:
     if name == "i1":
         return "pred"
     if name.startswith("ui"):
-        return name[1:]
+        return "u" + name[2:]
     if name.startswith("i"):
         return "s" + name[1:]
     return name.lower()

@@ -19,7 +19,7 @@ _CALLBACKS = "everstep.host_callbacks"  # attribute of a module: ids of its host
 
 
 class Program:
-    """A program that can be started. `run` is called by one thread at a time."""
+    """A program that can be started."""
 
     def __init__(
         self,
@@ -36,35 +36,39 @@ class Program:
         self.executable = executable
         self.callbacks = tuple(callbacks)
         self.donated = frozenset(donated)
-        self._outputs = [(output.dtype, output.memory_kind or None, _shard_bytes(output, len(placement.local))) for output in outputs]
-        self._handlers = [xla.result_handler(_aval(output), placement.sharding(output.memory_kind or None)) for output in outputs]
+        local = placement.local
+        self._outputs = [(output.dtype, output.memory_kind or None, _shard_bytes(output, len(local.devices))) for output in outputs]
+        self._handlers = [xla.result_handler(_aval(output), local.sharding(output.memory_kind or None)) for output in outputs]
+
+    def must_wait(self) -> bool:
+        """Whether `run` would have to wait for another program to end."""
+        return self.placement.world.must_wait(self.placement.local)
 
     def run(self, arguments: Sequence[Stored], keep: Collection[int]) -> tuple[list[Stored], Any]:
         """Start it. Returns the results, which may be long in coming, and the token to wait for.
 
         keep: indices of arguments whose memory it must not take over. Raises Failure, errors of XLA.
         """
-        placement = self.placement
-        world = placement.world
-        if world.broken is not None:
-            raise world.broken
+        local = self.placement.local
+        world = local.world
+        world.check()
         joined = []
         for index, stored in enumerate(arguments):
             # Not all versions of XLA survive an argument that is gone.
-            whole = stored.whole if stored.placement is placement and stored.whole is not None else _join(self, index, stored)
+            whole = stored.whole if stored.local is local and stored.whole is not None else _join(self, index, stored)
             if whole.is_deleted():
                 raise invalid(f"argument {index} of {self.name} was donated to another program and is no longer there")
             joined.append(whole)
         for index in keep:
             if index in self.donated:
-                joined[index] = xla.copy(joined[index], placement.device_list, placement.sharding(arguments[index].memory_kind))
-        world.before_launch(placement)
+                joined[index] = xla.copy(joined[index], local.device_list, local.sharding(arguments[index].memory_kind))
+        world.wait_to_launch(local)
         results = self.executable.execute_sharded(joined, with_tokens=True)
         token = results.consume_token()
-        world.after_launch(placement, token)
+        world.launched(local, token)
         wholes = results.consume_with_handlers(self._handlers)
         stored_results = [
-            Stored.of_whole(dtype, kind, placement, whole, size) for (dtype, kind, size), whole in zip(self._outputs, wholes, strict=True)
+            Stored.of_whole(dtype, kind, local, whole, size) for (dtype, kind, size), whole in zip(self._outputs, wholes, strict=True)
         ]
         return stored_results, token
 
@@ -152,7 +156,7 @@ def analyse(program: Program, message: wire.Describe, report: wire.Described) ->
 
 def _join(program: Program, index: int, stored: Stored) -> xla.Buffer:
     try:
-        return stored.joined(program.placement)
+        return stored.joined(program.placement.local)
     except Failure as failure:
         raise Failure(failure.code, f"argument {index} of {program.name}: {failure.message}") from None
 

@@ -7,7 +7,6 @@ import os
 import pathlib
 import socket
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 from everstep.wire import bulk
 from everstep.wire import channel_pb2 as wire
@@ -25,19 +24,19 @@ from everstep.worker.world import World, Worlds
 
 log = logging.getLogger(__name__)
 
-_THREADS = 512  # most that work beside the queue at one time; each may block
 _HEARTBEAT_SECONDS = 1.0  # if the head does not say
 _NOT_JOINED = 1  # exit status
 
 
 def serve(options: Options) -> int:
     """Join the head and do what it says; the process ends in here. Returns an exit status only if it can't join."""
+    platform = CpuPlatform(options.devices, options.keep_combiner)
     try:
         sock = channel.connect(options.head)
     except OSError as error:
         print(f"everstep worker {options.name}: the head at {options.head} can't be reached: {error}", file=sys.stderr)
         return _NOT_JOINED
-    worker = Worker(options, sock)
+    worker = Worker(options, platform, sock)
     try:
         welcome = channel.join(sock, worker.hello())
     except (channel.Refused, OSError) as error:
@@ -61,19 +60,17 @@ def serve(options: Options) -> int:
 class Worker:
     """The parts."""
 
-    def __init__(self, options: Options, sock: socket.socket) -> None:
+    def __init__(self, options: Options, platform: CpuPlatform, sock: socket.socket) -> None:
         self._options = options
         self._sock = sock
         self._host = options.host or ("127.0.0.1" if sock.family == socket.AF_UNIX else str(sock.getsockname()[0]))
-        self._platform = CpuPlatform(options.devices, self._host, options.keep_combiner)
+        self._platform = platform
         self._reporter = Reporter(sock)
         self._arrays = Arrays()
         self._callbacks = Callbacks(self._reporter)
-        self._worlds = Worlds(self._platform.world, self._reporter, self._broken)
-        pool = ThreadPoolExecutor(_THREADS, "beside")
-        self._transfers = Transfers(self._arrays, self._worlds, self._reporter, bulk.Client(options.token), pool)
-        compiler = Compiler(self._callbacks)
-        self._executor = Executor(self._arrays, self._worlds, compiler, self._transfers, self._reporter, pool)
+        self._worlds = Worlds(lambda number: platform.world(number, self._host), self._reporter, self._broken, self._dropped)
+        self._transfers = Transfers(self._arrays, self._worlds, self._reporter, options.token)
+        self._executor = Executor(self._arrays, self._worlds, Compiler(self._callbacks), self._transfers, self._reporter)
         self._socket_file: pathlib.Path | None = None
         self._server = bulk.Server(self._bulk_address(), options.token, self._provide)
 
@@ -116,6 +113,9 @@ class Worker:
     def _broken(self, world: World, failure: Failure) -> None:
         self._callbacks.abandon(world, failure)
         self._transfers.abandon(failure)
+
+    def _dropped(self, world: World) -> None:
+        self._executor.forget(world)
 
     def _provide(self, key: str) -> bulk.Buffer | tuple[bulk.Buffer, ...]:
         kind, _, rest = key.partition("/")

@@ -6,7 +6,7 @@ import math
 import mmap
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,13 @@ from everstep.wire import bulk, dtypes
 from everstep.wire import channel_pb2 as wire
 from everstep.wire.errors import Code, Failure, invalid
 from everstep.worker import bits, xla
-from everstep.worker.arrays import Arrays, Stored, when_done
+from everstep.worker.arrays import Arrays, Stored, assembled, when_done
 from everstep.worker.reports import Reporter
 from everstep.worker.world import World, Worlds
 
+_THREADS = 512  # most at one time; each may block for another worker
 _WRITE = 16 << 20  # bytes per system call: other threads want to write too
 _AT_ONCE = 1 << 16  # bytes: content up to this size that is at hand is put without another thread
-_HOST_DTYPES = (dtypes.STRING, dtypes.TOKEN)
 
 Content = bytes | memoryview | mmap.mmap
 
@@ -49,13 +49,14 @@ class Buffers:
 class Transfers:
     """Puts, gets, builds, bitcasts. Called by the executor in the order of commands; each call returns at once."""
 
-    def __init__(self, arrays: Arrays, worlds: Worlds, reporter: Reporter, client: bulk.Client, pool: Executor) -> None:
+    def __init__(self, arrays: Arrays, worlds: Worlds, reporter: Reporter, token: str) -> None:
         self.buffers = Buffers()
         self._arrays = arrays
         self._worlds = worlds
         self._reporter = reporter
-        self._client = client
-        self._pool = pool
+        self._head = bulk.Client(token)
+        self._peers = bulk.Client(token)
+        self._pool = ThreadPoolExecutor(_THREADS, "transfer")
 
     # ---------------------------------------------------------------- from host buffers
 
@@ -71,7 +72,7 @@ class Transfers:
             sources.append(source)
 
         def make() -> Stored:
-            content = [self.content(source.result()) for source in sources]
+            content = [self._content(source.result(), self._head) for source in sources]
             for shard in message.shards:
                 self.buffers.consumed(shard.buffer)
             return _put(world, message, content)
@@ -81,16 +82,15 @@ class Transfers:
         else:
             self._later(op, message.array, make, sources)
 
-    def content(self, source: wire.Source) -> Content:
-        """The bytes of a source, wherever they are. Raises Failure, OSError."""
+    def program(self, source: wire.Source) -> bytes:
+        """A module or an executable, from the head or another worker. Raises Failure, OSError."""
+        return bytes(self._content(source, self._peers)[:])
+
+    def _content(self, source: wire.Source, client: bulk.Client) -> Content:
         if source.path:
             with open(source.path, "rb") as file:
-                if source.size == 0:
-                    return b""
-                return mmap.mmap(file.fileno(), source.size, prot=mmap.PROT_READ)
-        if source.HasField("bulk"):
-            return self._client.get(source.bulk.address, source.bulk.key)
-        return source.inline
+                return mmap.mmap(file.fileno(), source.size, prot=mmap.PROT_READ) if source.size else b""
+        return client.get(source.bulk.address, source.bulk.key) if source.HasField("bulk") else source.inline
 
     # ---------------------------------------------------------------- to host buffers
 
@@ -111,8 +111,11 @@ class Transfers:
         when_done([stored], lambda: self._pool.submit(copy))
 
     def _get(self, stored: Stored, message: wire.Get) -> bytes:
-        if stored.dtype in _HOST_DTYPES:
+        if stored.dtype == dtypes.STRING:
             return bytes(stored.shard(message.pieces[0].device))
+        if stored.dtype == dtypes.TOKEN:
+            xla.view(stored.shard(message.pieces[0].device))
+            return b""
         shape, strides, dtype = tuple(message.shape), tuple(message.byte_strides), dtypes.to_numpy(stored.dtype)
         if math.prod(shape) == 0:
             return b""
@@ -141,7 +144,7 @@ class Transfers:
             raise invalid("byte strides of a host buffer can't be negative")
         run, outer = _run(content, strides)
         dimensions = list(zip(content.shape[:outer], strides[:outer], strict=True))
-        self._client.put(to.address, to.key, _bytes(content), _offset(piece, strides), run, dimensions)
+        self._head.put(to.address, to.key, _bytes(content), _offset(piece, strides), run, dimensions)
 
     # ---------------------------------------------------------------- between devices
 
@@ -163,26 +166,39 @@ class Transfers:
         self._later(op, message.array, make, list(local.values()), self._arrays.hold(local))
 
     def _build(self, world: World, dtype: str, memory_kind: str | None, shard: wire.BuildShard, sources: dict[int, Stored]) -> Any:
-        if dtype in _HOST_DTYPES:
+        if dtype == dtypes.STRING:
             return self._piece(dtype, shard.pieces[0], sources)
-        device = world.devices[shard.device]
-        shape = tuple(shard.shape)
+        device = world.device(shard.device)
+        shape = _shape(dtype, shard.shape)
         if len(shard.pieces) == 1:
             content = self._piece(dtype, shard.pieces[0], sources)
             if content.shape == shape:
                 return xla.put(content, device, memory_kind)
-        target = np.empty(shape, dtypes.to_numpy(dtype))
+        target = xla.empty(shape, _numpy(dtype))
         for piece in shard.pieces:
             content = self._piece(dtype, piece, sources)
             target[_place(piece.to, content.shape) if piece.to else ...] = content
-        return xla.put(target, device, memory_kind)
+        return xla.give(target, device, memory_kind)
 
     def _piece(self, dtype: str, piece: wire.Piece, sources: dict[int, Stored]) -> Any:
         source, box = getattr(piece, "from"), piece.box if piece.HasField("box") else None
         if not piece.bulk_address:
             return _part(sources[source.array].shard(source.device), box)
-        data = self._client.get(piece.bulk_address, _shard_key(source.array, source.device, box))
-        return bytes(data) if dtype in _HOST_DTYPES else _decode(data, dtype)
+        data = self._peers.get(piece.bulk_address, _shard_key(source.array, source.device, box))
+        return bytes(data) if dtype == dtypes.STRING else _decode(data, dtype)
+
+    def assemble(self, op: int, message: wire.Assemble) -> None:
+        sources = {shard.array: self._arrays.future(shard.array) for shard in message.shards}
+
+        def make() -> Stored:
+            return assembled([(sources[shard.array].result(), shard.device) for shard in message.shards])
+
+        if all(source.done() for source in sources.values()):
+            self._finish(op, message.array, make)
+        else:
+            self._later(op, message.array, make, list(sources.values()), self._arrays.hold(sources))
+        if message.consume:
+            self._arrays.delete(sources)
 
     def bitcast(self, op: int, message: wire.Bitcast) -> None:
         world = self._worlds.newest()
@@ -193,7 +209,7 @@ class Transfers:
             shards = {}
             for device, shard in stored.shards.items():
                 content = bits.bitcast(xla.view(shard), stored.dtype, message.dtype, tuple(message.shape))
-                shards[device] = xla.put(content, world.devices[device], stored.memory_kind)
+                shards[device] = xla.put(content, world.device(device), stored.memory_kind)
             return Stored.of_shards(message.dtype, stored.memory_kind, world, shards)
 
         self._later(op, message.array, make, [source], self._arrays.hold([message.source]))
@@ -218,8 +234,8 @@ class Transfers:
             release()
 
     def abandon(self, failure: Failure) -> None:
-        """Whatever waits for another worker fails."""
-        self._client.abandon(failure)
+        """Whatever waits for another worker's data fails."""
+        self._peers.abandon(failure)
 
     # ---------------------------------------------------------------- how they run
 
@@ -269,14 +285,23 @@ def _put(world: World, message: wire.Put, contents: Sequence[Content]) -> Stored
     shards: dict[int, Any] = {}
     kind = message.memory_kind or None
     for shard, content in zip(message.shards, contents, strict=True):
-        if message.dtype in _HOST_DTYPES:
+        if message.dtype == dtypes.STRING:
             shards |= dict.fromkeys(shard.devices, bytes(content))
             continue
         strides = tuple(shard.byte_strides) if shard.has_strides else None
-        array = _host_array(content, dtypes.to_numpy(message.dtype), tuple(message.shape), strides)
+        array = _host_array(content, _numpy(message.dtype), _shape(message.dtype, message.shape), strides)
         for device in shard.devices:
-            shards[device] = xla.put(array, world.devices[device], kind)
+            shards[device] = xla.put(array, world.device(device), kind)
     return Stored.of_shards(message.dtype, kind, world, shards)
+
+
+def _numpy(dtype: str) -> np.dtype[Any]:
+    """Tokens are held as XLA takes them: as arrays of no elements."""
+    return np.dtype(np.bool_) if dtype == dtypes.TOKEN else dtypes.to_numpy(dtype)
+
+
+def _shape(dtype: str, shape: Sequence[int]) -> tuple[int, ...]:
+    return (0,) if dtype == dtypes.TOKEN else tuple(shape)
 
 
 def _host_array(content: Content, dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...] | None) -> np.ndarray[Any, Any]:
@@ -358,4 +383,4 @@ def _encode(content: np.ndarray[Any, Any]) -> tuple[bulk.Buffer, ...]:
 def _decode(data: memoryview, dtype: str) -> np.ndarray[Any, Any]:
     (ndim,) = np.frombuffer(data, np.int64, 1)
     shape = tuple(np.frombuffer(data, np.int64, ndim, 8).tolist())
-    return _host_array(data[8 * (1 + int(ndim)) :], dtypes.to_numpy(dtype), shape, None)
+    return _host_array(data[8 * (1 + int(ndim)) :], _numpy(dtype), shape, None)

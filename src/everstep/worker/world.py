@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,25 +23,34 @@ from everstep.worker.reports import Reporter
 log = logging.getLogger(__name__)
 
 
-class Placement:
-    """The devices that a program spans, in its order, and the local ones among them."""
+class Locals:
+    """Some of this worker's devices in an order: those on which an array or a program has its local part."""
 
     def __init__(self, world: World, devices: tuple[int, ...]) -> None:
         self.world = world
         self.devices = devices
-        self.local = tuple(device for device in devices if device in world.local)
         self.device_list = xla.device_list([world.devices[device] for device in devices])
         self._shardings: dict[str | None, xla.Sharding] = {}
-
-    @property
-    def spans_workers(self) -> bool:
-        return len(self.local) < len(self.devices)
 
     def sharding(self, memory_kind: str | None) -> xla.Sharding:
         """What joined arrays are given."""
         if memory_kind not in self._shardings:
             self._shardings[memory_kind] = xla.replicated(self.device_list, memory_kind)
         return self._shardings[memory_kind]
+
+
+class Placement:
+    """The devices that a program spans, in its order, and the local ones among them."""
+
+    def __init__(self, world: World, devices: tuple[int, ...]) -> None:
+        self.world = world
+        self.devices = devices
+        self.device_list = xla.device_list([world.devices[device] for device in devices])
+        self.local = world.locals(tuple(device for device in devices if device in world.local))
+
+    @property
+    def spans_workers(self) -> bool:
+        return len(self.local.devices) < len(self.devices)
 
 
 class World(abc.ABC):
@@ -55,6 +64,7 @@ class World(abc.ABC):
         self.devices: dict[int, xla.Device] = {}  # the client's devices by the program's ids
         self.local: frozenset[int] = frozenset()  # ids of this worker's own
         self._placements: dict[tuple[int, ...], Placement] = {}
+        self._locals: dict[tuple[int, ...], Locals] = {}
 
     @abc.abstractmethod
     def connect(self, service: str) -> list[str]:
@@ -80,18 +90,27 @@ class World(abc.ABC):
     def tune(self, options: xla.Options, placement: Placement) -> None:
         """Change the compile options of a program as this hardware needs it."""
 
-    @abc.abstractmethod
-    def before_launch(self, placement: Placement) -> None:
-        """Called before each start of a program: the place to wait if the client can't take any number of them."""
+    def must_wait(self, local: Locals) -> bool:
+        """Whether a program on these devices can't be started before another has ended."""
+        return False
 
-    @abc.abstractmethod
-    def after_launch(self, placement: Placement, token: Any) -> None:
-        """Called after each start, with what tells its end."""
+    def wait_to_launch(self, local: Locals) -> None:  # noqa: B027 - most have nothing to wait for
+        """Wait for that."""
+
+    def launched(self, local: Locals, token: Any) -> None:  # noqa: B027
+        """A program was started; token: what tells its end."""
 
     def check(self) -> None:
         """Raises Failure (ABORTED) if it is broken."""
         if self.broken is not None:
-            raise self.broken
+            raise Failure(self.broken.code, self.broken.message)
+
+    def device(self, number: int) -> xla.Device:
+        """By the program's id. Raises Failure (INVALID_ARGUMENT)."""
+        try:
+            return self.devices[number]
+        except KeyError:
+            raise invalid(f"device {number} is not in world {self.number}") from None
 
     def placement(self, devices: Sequence[int]) -> Placement:
         """Always the same object for the same devices. Raises Failure (INVALID_ARGUMENT) for devices that it has not."""
@@ -104,6 +123,11 @@ class World(abc.ABC):
             placement = self._placements.setdefault(key, Placement(self, key))
         return placement
 
+    def locals(self, devices: tuple[int, ...]) -> Locals:
+        """Always the same object for the same devices."""
+        known = self._locals.get(devices)
+        return known if known is not None else self._locals.setdefault(devices, Locals(self, devices))
+
     def assignment(self, placement: Placement, replicas: int, partitions: int) -> np.ndarray[Any, Any]:
         """The client's ids, [replicas, partitions]. Raises Failure (INVALID_ARGUMENT) if the numbers don't fit."""
         ids = [self.devices[device].id for device in placement.devices]
@@ -112,23 +136,21 @@ class World(abc.ABC):
         return np.array(ids, np.int32).reshape(replicas, partitions)
 
 
-class Platform(Protocol):
-    """A kind of hardware."""
-
-    version: str
-    devices: list[wire.DeviceInfo]
-
-    def world(self, number: int) -> World: ...
-
-
 class Worlds:
     """The worlds that this worker is or was in. Commands run in threads of their own: they must work while all else is stuck."""
 
-    def __init__(self, make: Callable[[int], World], reporter: Reporter, broken: Callable[[World, Failure], None]) -> None:
-        """broken: called when a world is broken up, to free what waits elsewhere."""
+    def __init__(
+        self,
+        make: Callable[[int], World],
+        reporter: Reporter,
+        broken: Callable[[World, Failure], None],
+        dropped: Callable[[World], None],
+    ) -> None:
+        """broken: called when a world is broken up, to free what waits elsewhere. dropped: when it goes, to let go of what is its own."""
         self._make = make
         self._reporter = reporter
         self._broken = broken
+        self._dropped = dropped
         self._worlds: dict[int, World] = {}
         self._newest: Future[World] = Future()
         self._lock = threading.Lock()
@@ -139,6 +161,7 @@ class Worlds:
         if world is None:
             raise Failure(Code.NOT_FOUND, f"this worker is not in world {number}")
         world.ready.result()
+        world.check()
         return world
 
     def newest(self) -> World:
@@ -189,6 +212,7 @@ class Worlds:
         with self._lock:
             world = self._worlds.pop(message.world, None)
         if world is not None:
+            self._dropped(world)
             self._run("drop", world, world.close)
 
     def _join(self, number: int) -> World:

@@ -6,6 +6,7 @@ Arrays are given the shape of a shard and called replicated: XLA looks only at t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -31,7 +32,8 @@ Sharding: TypeAlias = Any
 JAXLIB = version.__version__
 VERSION = tuple(int(part) for part in JAXLIB.split(".")[:2])
 
-_SYNCHRONOUS = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_ALIGNMENT = 64  # bytes
+_LARGE = 1 << 20  # bytes
 
 
 class Aval:
@@ -49,7 +51,7 @@ class Aval:
 def failure(error: BaseException) -> Failure:
     """What went wrong, as it travels. XLA's errors begin with the name of their code."""
     if isinstance(error, Failure):
-        return error
+        return Failure(error.code, error.message)  # without the traceback, which holds on to whatever the frames hold
     text = str(error)
     name, colon, message = text.partition(": ")
     if colon and name in Code.__members__:
@@ -74,8 +76,27 @@ def replicated(devices: DeviceList, memory_kind: str | None) -> Sharding:
 
 def put(content: np.ndarray[Any, Any], device: Device, memory_kind: str | None) -> Buffer:
     """Copy to the device. On return `content` may change."""
-    if not content.flags.c_contiguous:
-        content = np.ascontiguousarray(content)
+    if content.nbytes < _LARGE:
+        return _put(np.ascontiguousarray(content), device, memory_kind, _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL)
+    ours = empty(content.shape, content.dtype)
+    ours[...] = content
+    return give(ours, device, memory_kind)
+
+
+def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Memory that a device can take as its own: aligned as XLA likes it, and by NumPy's doing in huge pages, twice as fast to fill."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def give(content: np.ndarray[Any, Any], device: Device, memory_kind: str | None) -> Buffer:
+    """Let the device have it, without a copy where it can. Nobody may write to it any more."""
+    return _put(content, device, memory_kind, _jax.HostBufferSemantics.ZERO_COPY)
+
+
+def _put(content: np.ndarray[Any, Any], device: Device, memory_kind: str | None, semantics: Any) -> Buffer:
     return _jax.batched_device_put(
         Aval(content.shape, content.dtype),
         _jax.SingleDeviceSharding(device, memory_kind),
@@ -83,7 +104,7 @@ def put(content: np.ndarray[Any, Any], device: Device, memory_kind: str | None) 
         [device],
         True,
         enable_x64=True,
-        host_buffer_semantics=_SYNCHRONOUS,
+        host_buffer_semantics=semantics,
     )
 
 

@@ -37,6 +37,10 @@ def _values(name: str) -> np.ndarray:
     return (np.arange(12) % 8).astype(dtype)
 
 
+def _reversed(name: str) -> np.ndarray:
+    return _values(name)[::-1].copy()
+
+
 def transfer():
     """Host to device and back, as a vector, a matrix and a scalar."""
     result = {}
@@ -68,7 +72,7 @@ def integers():
     def body(a, b):
         return a + b, a - b, a * b, a & b, a | b, a ^ b, ~a, a < b, a == b, jnp.maximum(a, b), -a, a << b, a >> b
 
-    return {name: jax.device_get(jax.jit(body)(_values(name), _values(name)[::-1])) for name in [*_SIGNED, *_UNSIGNED]}
+    return {name: jax.device_get(jax.jit(body)(_values(name), _reversed(name))) for name in [*_SIGNED, *_UNSIGNED]}
 
 
 def integer_division():
@@ -88,7 +92,7 @@ def floats():
             (a.sum(), a.prod(), a.max(), a.argmin(), jnp.cumsum(a), jnp.mean(a), jnp.var(a), jnp.isnan(a / 0)),
         )
 
-    return {name: jax.device_get(jax.jit(body)(_values(name), _values(name)[::-1])) for name in _FLOATS}
+    return {name: jax.device_get(jax.jit(body)(_values(name), _reversed(name))) for name in _FLOATS}
 
 
 def small_floats():
@@ -96,21 +100,21 @@ def small_floats():
         wide = a.astype(jnp.float32) * 1.25 - b.astype(jnp.float32)
         return a == b, a.astype(jnp.bfloat16), wide.astype(a.dtype), wide
 
-    return {name: jax.device_get(jax.jit(body)(_values(name), _values(name)[::-1])) for name in _SMALL_FLOATS}
+    return {name: jax.device_get(jax.jit(body)(_values(name), _reversed(name))) for name in _SMALL_FLOATS}
 
 
 def complexes():
     def body(a, b):
         return a + b, a * b, a / b, jnp.abs(a), jnp.angle(a), jnp.conj(a), jnp.exp(a), a.real, a.imag, a == b, a.sum()
 
-    return {name: jax.device_get(jax.jit(body)(_values(name), _values(name)[::-1])) for name in _COMPLEX}
+    return {name: jax.device_get(jax.jit(body)(_values(name), _reversed(name))) for name in _COMPLEX}
 
 
 def booleans():
     def body(a, b):
         return a & b, a | b, a ^ b, ~a, a.any(), a.all(), a.sum(), jnp.where(a, 1, 2), jnp.nonzero(a, size=12)
 
-    return jax.device_get(jax.jit(body)(_values("bool"), _values("bool")[::-1]))
+    return jax.device_get(jax.jit(body)(_values("bool"), _reversed("bool")))
 
 
 def conversions():

@@ -1,0 +1,177 @@
+"""Starting programs.
+
+Programs of one device start when their arguments are there. Programs of several start in the order of their commands, because their devices
+wait for each other, and all workers must start them alike. Neither ever makes the queue of commands wait: what can't start yet leaves
+placeholders, so that what it waits for may still be in the queue (a host callback, for one, may itself use this worker).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import queue
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+
+from everstep.wire import channel_pb2 as wire
+from everstep.wire.errors import Failure
+from everstep.worker import xla
+from everstep.worker.arrays import Arrays, Stored, when_done
+from everstep.worker.completions import Completions
+from everstep.worker.programs import Program
+from everstep.worker.reports import Reporter
+
+_PATIENCE = 1.0  # seconds
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Loaded:
+    """A program, or its placeholder. is_gang: it has several devices, which may wait for each other."""
+
+    program: Future[Program]
+    is_gang: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Launch:
+    """A start that can't be made at once."""
+
+    op: int
+    program: Future[Program]
+    arguments: Sequence[Stored | Future[Stored]]
+    keep: Collection[int]
+    results: Sequence[Future[Stored]]
+    release: Callable[[], None]  # of the arguments
+
+
+class Launches:
+    """Called by the executor only; never blocks for long."""
+
+    def __init__(self, arrays: Arrays, reporter: Reporter) -> None:
+        self._arrays = arrays
+        self._reporter = reporter
+        self._completions = Completions(reporter)
+        self._lane = Lane()
+        self._ready: queue.SimpleQueue[_Launch] = queue.SimpleQueue()
+        self._gangs: queue.SimpleQueue[_Launch] = queue.SimpleQueue()
+        self._gangs_put = self._gangs_done = 0
+        threading.Thread(target=self._run_ready, name="launches", daemon=True).start()
+        threading.Thread(target=self._run_gangs, name="gang launches", daemon=True).start()
+
+    def execute(self, op: int, message: wire.Execute, loaded: Loaded) -> None:
+        """Start a program, or see to it that it starts."""
+        try:
+            arguments = [self._arrays.peek(array) for array in message.arguments]
+            pending: list[Future[Stored] | Future[Program]] = [each for each in arguments if isinstance(each, Future)]
+            if not loaded.program.done():
+                pending.append(loaded.program)
+            program = None if pending else loaded.program.result()
+            keep = self._kept(message, loaded.program)
+            if program is not None and not program.callbacks and (not loaded.is_gang or self._may_overtake(program)):
+                results, token = program.run(arguments, keep)  # type: ignore[arg-type]  # none is pending
+                for array, result in zip(message.results, results, strict=True):
+                    self._arrays.set(array, result)
+                self._completions.wait(op, program, token)
+                return
+        except Exception as error:
+            failure = xla.failure(error)
+            for array in message.results:
+                self._arrays.set(array, failure)
+            self._reporter.done(op, failure)
+            return
+        placeholders: list[Future[Stored]] = [Future() for _ in message.results]
+        launch = _Launch(op, loaded.program, arguments, keep, placeholders, self._arrays.hold(message.arguments))
+        for array, placeholder in zip(message.results, placeholders, strict=True):
+            self._arrays.set(array, placeholder)
+        if loaded.is_gang:
+            self._gangs_put += 1
+            self._gangs.put(launch)
+        else:
+            when_done(pending, lambda: self._ready.put(launch))
+
+    def _kept(self, message: wire.Execute, program: Future[Program]) -> Collection[int]:
+        """Arguments that must survive: those the head names, and those that somebody is still to read."""
+        # Of a program that is still being compiled it is not known which arguments it takes over: then all that are held.
+        indices = program.result().donated if program.done() else range(len(message.arguments))
+        held = self._arrays.held(message.arguments, indices)
+        return {*message.keep_arguments, *held} if held or message.keep_arguments else ()
+
+    def _may_overtake(self, program: Program) -> bool:
+        """Whether a gang may start at once: none waits before it, and it will not wait itself."""
+        return self._gangs_put == self._gangs_done and not program.must_wait()
+
+    def _run_ready(self) -> None:
+        while True:
+            self._start(self._ready.get())
+
+    def _run_gangs(self) -> None:
+        while True:
+            launch = self._gangs.get()
+            _await(launch.program, *launch.arguments)
+            if self._start(launch):
+                self._lane.wait()
+            del launch
+            self._gangs_done += 1
+
+    def _start(self, launch: _Launch) -> bool:
+        """Whether it went on the lane of programs with callbacks."""
+        if launch.program.exception() is None and launch.program.result().callbacks:
+            self._lane.run(lambda: self._run(launch))
+            return True
+        self._run(launch)
+        return False
+
+    def _run(self, launch: _Launch) -> None:
+        try:
+            program = launch.program.result()
+            arguments = [each.result() if isinstance(each, Future) else each for each in launch.arguments]
+            results, token = program.run(arguments, launch.keep)
+            for placeholder, result in zip(launch.results, results, strict=True):
+                placeholder.set_result(result)
+        except Exception as error:
+            failure = xla.failure(error)
+            for placeholder in launch.results:
+                placeholder.set_exception(failure)
+            self._reporter.done(launch.op, failure)
+            return
+        finally:
+            launch.release()
+        self._completions.wait(launch.op, program, token)
+
+
+def _await(*entries: Future[Program] | Stored | Future[Stored]) -> None:
+    """Until all that are placeholders are settled, one way or the other."""
+    for each in entries:
+        if isinstance(each, Future):
+            with contextlib.suppress(Failure):
+                each.result()
+
+
+class Lane:
+    """Where programs with host callbacks run, one after the other, each in a thread: XLA may run them in the thread that starts them.
+
+    One that takes very long is overtaken: its callback may have started another that it waits for.
+    """
+
+    def __init__(self) -> None:
+        self._last = threading.Event()
+        self._last.set()
+
+    def wait(self) -> None:
+        """Until all have ended, or for as long as one is waited for."""
+        self._last.wait(_PATIENCE)
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Returns at once."""
+        ended = threading.Event()
+        before, self._last = self._last, ended
+
+        def turn() -> None:
+            before.wait(_PATIENCE)
+            try:
+                work()
+            finally:
+                ended.set()
+
+        threading.Thread(target=turn, name="callbacks", daemon=True).start()

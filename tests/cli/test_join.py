@@ -1,0 +1,70 @@
+"""Workers that are started by hand and share nothing with the head but the network."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+
+from processes import Running, everstep
+
+Start = Callable[..., Running]
+
+_PROGRAM = """
+import jax, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+devices = jax.devices()
+print(len(devices), sorted({device.slice_index for device in devices}))
+sharding = NamedSharding(Mesh(np.array(devices), ("x",)), PartitionSpec("x"))
+data = np.arange(1 << 20, dtype=np.float32).reshape(4, -1)  # too large for the channel
+array = jax.device_put(data, sharding)
+np.testing.assert_array_equal(np.asarray(jax.jit(lambda x: x * 2)(array)), data * 2)
+moved = jax.device_put(array, devices[3])  # from worker to worker
+np.testing.assert_array_equal(np.asarray(moved), data)
+print(float(jax.jit(lambda x: (x > 0).sum())(array)))
+"""
+
+
+def test_programs_run_on_workers_that_joined(start: Start) -> None:
+    running = start("up", "--join", "127.0.0.1:0", "--slices", "2", "--devices-per-worker", "2")
+    assert running.process.stderr is not None
+    assert "waiting for workers at 127.0.0.1:" in running.process.stderr.readline()
+    commands = [shlex.split(running.process.stderr.readline()) for _ in range(2)]
+    workers = [
+        subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands
+    ]
+    lines = [running.line() for _ in range(9)]
+    assert "is up: 2 workers, 4 devices" in lines[0]
+    exports = dict(line.removeprefix("export ").split("=", 1) for line in lines if line.startswith("export "))
+    output = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], env=os.environ | exports, stdout=subprocess.PIPE, text=True, check=True, timeout=60
+    ).stdout
+    assert output == f"4 [0, 1]\n{float((1 << 20) - 1)}\n"
+
+    running.process.terminate()
+    assert running.finish()[0] == 0
+    for worker in workers:
+        assert worker.wait(10) == 0
+
+
+def test_a_wrong_token_is_refused(start: Start, tmp_path: os.PathLike[str]) -> None:
+    running = start("up", "--join", "127.0.0.1:0")
+    assert running.process.stderr is not None
+    running.process.stderr.readline()
+    command = shlex.split(running.process.stderr.readline())
+    wrong = os.path.join(tmp_path, "token")
+    with open(wrong, "w") as file:
+        file.write("not it")
+    command[command.index("--token-file") + 1] = wrong
+    result = everstep(*command[1:])
+    assert result.returncode == 1
+    assert "the token is not that of this run" in result.stderr
+
+
+def test_nobody_there() -> None:
+    token = __file__
+    result = everstep("worker", "--head", "127.0.0.1:9", "--slice", "0", "--token-file", token)
+    assert result.returncode == 1
+    assert "can't be reached" in result.stderr
