@@ -130,17 +130,37 @@ def test_an_error_of_all_workers_is_the_programs_own() -> None:
     run(scenario)
 
 
+def test_an_error_after_the_success_of_all_others_is_told_at_once() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.dispatcher.open()
+        operation = scene.execute()
+        scene.done("s1w0", operation)
+        scene.done("s0w0", operation, Code.UNKNOWN, "the callback raised")
+        with pytest.raises(Failure, match="the callback raised"):
+            await operation.done()
+        assert scene.dispatcher.in_flight() == 0
+
+    run(scenario)
+
+
 def test_an_error_of_one_worker_alone_frees_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.dispatcher.open()
         operation = scene.execute()
-        timers: list[tuple[float, Any]] = []
-        monkeypatch.setattr(asyncio.get_running_loop(), "call_later", lambda delay, call: timers.append((delay, call)), raising=False)
+        loop, timers = asyncio.get_running_loop(), []
+
+        def call_later(delay: float, call: Any, *arguments: Any) -> asyncio.TimerHandle:
+            timers.append((delay, call, arguments))
+            return loop.call_at(loop.time() + 3600, lambda: None)
+
+        monkeypatch.setattr(loop, "call_later", call_later, raising=False)
         scene.done("s0w0", operation, Code.UNKNOWN, "the callback raised")
-        [(delay, settle)] = timers
+        assert operation.failure is None
+        [(delay, settle, arguments)] = timers
         assert delay == SUSPICION
-        settle()
+        settle(*arguments)
         with pytest.raises(Failure, match="the callback raised"):
             await operation.done()
         assert scene.stuck == [operation]

@@ -48,7 +48,7 @@ class Dispatcher:
         self._operations: dict[int, Operation] = {}
         self._replies: dict[int, asyncio.Future[wire.ToHead]] = {}
         self._waiting: collections.deque[Callable[[], None]] = collections.deque()
-        self._suspicions: dict[int, asyncio.TimerHandle] = {}
+        self._suspicions: dict[int, _Suspicion] = {}
         self._opened = asyncio.Event()
 
     def operation(self, what: str, slots: Iterable[str], *, spanning: bool = False, sources: Iterable[str] = ()) -> Operation:
@@ -180,30 +180,45 @@ class Dispatcher:
 
     def _lose(self, operation: Operation, slot: str, failure: Failure) -> None:
         operation.lose(slot, failure)
+        if operation.failure is not None and (suspicion := self._suspicions.pop(operation.number, None)) is not None:
+            suspicion.clear(operation)
         self._drop_if_drained(operation)
 
     def _drop_if_drained(self, operation: Operation) -> None:
         if operation.drained:
             self._operations.pop(operation.number, None)
-            timer = self._suspicions.pop(operation.number, None)
-            if timer is not None:
-                timer.cancel()
+            operation.forget()
 
     def _suspect(self, operation: Operation, slot: str, failure: Failure) -> None:
         """An error that a dying peer may have caused: wait whether one is declared dead, so that the first cause is the one told."""
-        operation.pending.discard(slot)
+        suspicion = self._suspicions.get(operation.number)
+        if suspicion is None:
+            timer = asyncio.get_running_loop().call_later(SUSPICION, self._settle, operation)
+            suspicion = self._suspicions[operation.number] = _Suspicion(failure, timer)
+        suspicion.slots.add(slot)
+        if suspicion.slots == operation.pending:
+            self._settle(operation)  # everybody lives, and nobody else can have caused it
 
-        def settle() -> None:
-            self._suspicions.pop(operation.number, None)
-            waiting = not operation.drained
-            operation.fail(failure)
-            self._drop_if_drained(operation)
-            if waiting:
-                self._stuck(operation)
+    def _settle(self, operation: Operation) -> None:
+        """Nobody was declared dead: it is the program's own error."""
+        suspicion = self._suspicions.pop(operation.number)
+        operation.fail(suspicion.failure)
+        suspicion.clear(operation)
+        self._drop_if_drained(operation)
+        if not operation.drained:
+            self._stuck(operation)
 
-        if operation.number not in self._suspicions:
-            self._suspicions[operation.number] = asyncio.get_running_loop().call_later(SUSPICION, settle)
-        elif operation.drained:
-            # Everybody lives and has failed: it is the program's own error.
-            self._suspicions.pop(operation.number).cancel()
-            settle()
+
+class _Suspicion:
+    """The first error of an operation, and who has reported one."""
+
+    def __init__(self, failure: Failure, timer: asyncio.TimerHandle) -> None:
+        self.failure = failure
+        self.timer = timer
+        self.slots: set[str] = set()
+
+    def clear(self, operation: Operation) -> None:
+        """The cause is told, whatever it was: take the reports as made."""
+        self.timer.cancel()
+        for slot in self.slots:
+            operation.report(slot, None)

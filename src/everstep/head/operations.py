@@ -94,6 +94,11 @@ class Operation:
             operation.followers = []
             operation._notify()
 
+    def forget(self) -> None:
+        """All have reported: let go of the arrays, which may outlive it and know it."""
+        self.outputs = []
+        self.followers = []
+
     async def done(self) -> None:
         """Wait until every worker has reported. Raises the Failure as soon as there is one."""
         while self.failure is None and self.pending:
