@@ -114,6 +114,7 @@ class Programs:
         self._programs: dict[tuple[bytes, tuple[int, ...]], Program] = {}
         self._by_number: dict[int, Executable] = {}  # of the program with which it was compiled
         self._blobs: dict[int, asyncio.Future[wire.Source]] = {}  # likewise
+        self._compilers: dict[int, Member] = {}  # of those that are not serialized yet
         self._idle: collections.OrderedDict[tuple[bytes, tuple[int, ...]], Program] = collections.OrderedDict()
 
     def __len__(self) -> int:
@@ -176,6 +177,7 @@ class Programs:
         future = self._blobs.get(message.program)
         if future is None or future.done():
             return
+        self._compilers.pop(message.program, None)
         if message.HasField("error"):
             future.set_exception(Failure(Code(message.error.code), message.error.message))
         elif member.shares_directory:
@@ -183,6 +185,12 @@ class Programs:
         else:
             bulk = wire.Bulk(address=member.bulk_address, key=f"blob/{message.program}")
             future.set_result(wire.Source(bulk=bulk, size=message.size))
+
+    def lose(self, member: Member, failure: Failure) -> None:
+        """A worker is gone, and with it what it had not serialized yet: others must compile that themselves."""
+        for number in [number for number, compiler in self._compilers.items() if compiler is member]:
+            del self._compilers[number]
+            self._blobs[number].set_exception(failure)
 
     async def describe(self, program: Program) -> Description:
         """Ask a worker that has it. Raises Failure."""
@@ -209,11 +217,13 @@ class Programs:
         blob: asyncio.Future[wire.Source] = asyncio.get_running_loop().create_future()
         blob.add_done_callback(lambda future: future.cancelled() or future.exception())  # not an error if nobody asks
         self._blobs[number] = blob
+        self._compilers[number] = member
         operation, reply = self._dispatcher.ask("compile", member, message)
         try:
             await operation.done()
         except Failure:
             del self._blobs[number]
+            self._compilers.pop(number, None)
             raise
         executable = self._by_number[number] = Executable(key, request, reply.result().compiled, blob)
         return executable, member, number

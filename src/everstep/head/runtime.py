@@ -230,6 +230,7 @@ class Runtime:
         self.members.remove(member)
         member.link.abort(cause)
         self.callbacks.lose(member)
+        self.programs.lose(member, failure)
         self.dispatcher.close()
         self.dispatcher.lose(member, failure)
         for session in self.sessions.values():
