@@ -7,11 +7,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from everstep.wire import channel_pb2 as wire
-from everstep.wire import dtypes
+from everstep.wire import values
 from everstep.wire.errors import Code, Failure
+from everstep.worker import xla
 from everstep.worker.reports import Reporter
 from everstep.worker.world import World
 
@@ -48,7 +47,7 @@ class Callbacks:
         if message.HasField("error"):
             call.failure = Failure(Code(message.error.code), message.error.message)
         else:
-            call.values = tuple(map(decode, message.values))
+            call.values = tuple(map(values.decode, message.values))
         call.answered.set()
 
     def abandon(self, world: World, failure: Failure) -> None:
@@ -65,24 +64,9 @@ class Callbacks:
         if world.broken is not None:
             self.abandon(world, world.broken)
         else:
-            values = map(encode, operands)
-            self._reporter.send(wire.ToHead(callback_call=wire.CallbackCall(call=number, callback=callback, operands=values)))
+            encoded = map(values.encode, operands)
+            self._reporter.send(wire.ToHead(callback_call=wire.CallbackCall(call=number, callback=callback, operands=encoded)))
         call.answered.wait()
         if call.failure is not None:
-            raise call.failure
+            raise xla.CallbackError(call.failure.message)
         return call.values
-
-
-def encode(value: Any) -> wire.HostValue:
-    """None stands for a token."""
-    if value is None:
-        return wire.HostValue(dtype=dtypes.TOKEN)
-    array = np.asarray(value)
-    return wire.HostValue(dtype=dtypes.from_numpy(array.dtype), shape=array.shape, data=array.tobytes())
-
-
-def decode(value: wire.HostValue) -> Any:
-    """The reverse."""
-    if value.dtype == dtypes.TOKEN:
-        return None
-    return np.frombuffer(value.data, dtypes.to_numpy(value.dtype)).reshape(tuple(value.shape))

@@ -115,7 +115,7 @@ class Executor:
         self._compiled(op, report)
         ready = wire.BlobReady(program=message.program)
         try:
-            blob = program.executable.serialize()
+            blob = program.serialize()
             ready.size = len(blob)
             if message.blob_path:
                 pathlib.Path(message.blob_path).write_bytes(blob)

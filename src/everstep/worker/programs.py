@@ -8,7 +8,7 @@ from typing import Any
 
 from everstep.wire import channel_pb2 as wire
 from everstep.wire import dtypes
-from everstep.wire.errors import Failure, invalid
+from everstep.wire.errors import Failure, invalid, unimplemented
 from everstep.worker import hlo, xla
 from everstep.worker.arrays import Stored
 from everstep.worker.callbacks import Callbacks
@@ -39,6 +39,13 @@ class Program:
         local = placement.local
         self._outputs = [(output.dtype, output.memory_kind or None, _shard_bytes(output, len(local.devices))) for output in outputs]
         self._handlers = [xla.result_handler(_aval(output), local.sharding(output.memory_kind or None)) for output in outputs]
+
+    def serialize(self) -> bytes:
+        """The executable, for other workers to load. Raises Failure (UNIMPLEMENTED), errors of XLA."""
+        if self.callbacks and len(self.placement.local.devices) > 1 and xla.VERSION < (0, 12):
+            # With tokens (ordered effects) it would end this process: jaxlib 0.10.2 dereferences a layout that tokens don't have.
+            raise unimplemented("this jaxlib can't serialize programs with host callbacks over several devices")
+        return bytes(self.executable.serialize())
 
     def must_wait(self) -> bool:
         """Whether `run` would have to wait for another program to end."""

@@ -48,11 +48,23 @@ class Aval:
         self.weak_type = False
 
 
+class CallbackError(Exception):
+    """A host callback has failed. What XLA makes of it holds this process's own frames, which `failure` takes out again."""
+
+    MARK = "the host callback failed: "
+
+    def __init__(self, message: str) -> None:
+        super().__init__(self.MARK + message)
+
+
 def failure(error: BaseException) -> Failure:
     """What went wrong, as it travels. XLA's errors begin with the name of their code."""
     if isinstance(error, Failure):
         return Failure(error.code, error.message)  # without the traceback, which holds on to whatever the frames hold
     text = str(error)
+    before, mark, told = text.rpartition(CallbackError.MARK)
+    if mark:
+        text = before.partition("Traceback (most recent call last)")[0] + told
     name, colon, message = text.partition(": ")
     if colon and name in Code.__members__:
         return Failure(Code[name], message)
