@@ -1,8 +1,9 @@
 """What makes an unmodified program run on Everstep. JAX loads it in every process, through the entry point group `jax_plugins`,
 and calls `initialize` before it creates its backends.
 
-It does nothing unless the program asks for the proxy backend, and then two things: it makes that backend known to JAX
-versions that don't know it (backend.py), and it lets programs on workers call back into this process (compile_hook.py, callbacks.py).
+It does nothing unless the program asks for the proxy backend, and then three things: it makes that backend known to JAX versions that
+don't know it (backend.py), it lets programs on workers call back into this process (compile_hook.py, callbacks.py), and it sees to it that
+NumPy arrays are read when plain JAX would have read them (host_inputs.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ def initialize() -> None:
         return
     backend.prepare()
 
-    from everstep.jax_plugin import compile_hook
+    from everstep.jax_plugin import compile_hook, host_inputs
 
     compile_hook.install()
+    host_inputs.install()
