@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import Failed, Head
+from harness import TOKEN, Failed, Head
 
 from everstep.wire import bulk
 from everstep.wire import channel_pb2 as wire
-
-from harness import TOKEN  # isort: skip
 
 ONES = np.ones((2, 2), np.float32)
 

@@ -213,7 +213,7 @@ def test_a_get_sees_what_was_there_before_the_donation(solo: Head) -> None:
 
 @pytest.mark.parametrize("kind", ["", "pinned_host"])
 def test_large_arrays(solo: Head, kind: str) -> None:
-    """Those share memory with the host array that they come in."""
+    """By way of a file, which is written over afterwards."""
     peer = solo.peers[0]
     device = peer.devices[0]
     program, _ = solo.compile(peer, "large", [device])
@@ -466,22 +466,24 @@ def test_assemble_and_take_apart(solo: Head) -> None:
     np.testing.assert_array_equal(solo.get(again, right), 4 * ONES)
 
 
-def test_build_from_pieces(solo: Head) -> None:
+@pytest.mark.parametrize("size", [4, 200])
+def test_build_from_pieces(solo: Head, size: int) -> None:
     """Rows on two devices become columns on two devices."""
     peer = solo.peers[0]
     left, right = peer.devices
-    content = np.arange(16, dtype=np.float32).reshape(4, 4)
-    rows = solo.put({left: content[:2], right: content[2:]})
+    n = size // 2
+    content = np.arange(size * size, dtype=np.float32).reshape(size, size)
+    rows = solo.put({left: content[:n], right: content[n:]})
     columns = solo.number()
     build = wire.Build(array=columns, dtype="f32")
     for number, device in enumerate((right, left)):
-        shard = build.shards.add(device=device, shape=[4, 2])
+        shard = build.shards.add(device=device, shape=[size, n])
         for half, holder in enumerate((left, right)):
-            box = wire.Box(start=[0, 2 * number], size=[2, 2])
-            shard.pieces.add(**{"from": wire.ShardRef(array=rows, device=holder)}, box=box, to=[2 * half, 0])
+            box = wire.Box(start=[0, n * number], size=[n, n])
+            shard.pieces.add(**{"from": wire.ShardRef(array=rows, device=holder)}, box=box, to=[n * half, 0])
     solo.ask([peer], build=build)
-    np.testing.assert_array_equal(solo.get(columns, right, shape=(4, 2)), content[:, :2])
-    np.testing.assert_array_equal(solo.get(columns, left, shape=(4, 2)), content[:, 2:])
+    np.testing.assert_array_equal(solo.get(columns, right, shape=(size, n)), content[:, :n])
+    np.testing.assert_array_equal(solo.get(columns, left, shape=(size, n)), content[:, n:])
 
 
 @pytest.mark.parametrize(

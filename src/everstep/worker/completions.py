@@ -4,44 +4,52 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import Any
 
 from everstep.wire.errors import Failure
 from everstep.worker import xla
-from everstep.worker.programs import Program
 from everstep.worker.reports import Reporter
+from everstep.worker.world import Execution, World
+
+_Queue = queue.SimpleQueue[Execution | None]
 
 
 class Completions:
-    """Waits for programs and reports them: a thread for each set of devices, so that none waits for another's."""
+    """Waits for programs and reports them: a thread for each set of devices in each world, so that none waits for another's."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
-        self._queues: dict[tuple[int, ...], queue.SimpleQueue[tuple[int, Program, Any]]] = {}
+        self._queues: dict[tuple[World, tuple[int, ...]], _Queue] = {}
         self._lock = threading.Lock()
 
-    def wait(self, op: int, program: Program, token: Any) -> None:
-        """Report `op` when the execution with this token has ended."""
-        devices = program.placement.local.devices
-        waiting = self._queues.get(devices)
+    def wait(self, op: int, execution: Execution) -> None:
+        """Report `op` when it has ended."""
+        execution.on_end(lambda failure: self._reporter.done(op, failure))
+        key = execution.world, execution.devices
+        waiting = self._queues.get(key)
         if waiting is None:
             with self._lock:
-                waiting = self._queues.get(devices)
+                waiting = self._queues.get(key)
                 if waiting is None:
-                    waiting = self._queues[devices] = queue.SimpleQueue()
-                    threading.Thread(target=self._run, args=(waiting,), name=f"completions {devices}", daemon=True).start()
-        waiting.put((op, program, token))
+                    waiting = self._queues[key] = queue.SimpleQueue()
+                    threading.Thread(target=_run, args=(waiting,), name=f"completions {key[1]}", daemon=True).start()
+        waiting.put(execution)
 
-    def _run(self, waiting: queue.SimpleQueue[tuple[int, Program, Any]]) -> None:
-        while True:
-            op, program, token = waiting.get()
-            failure = None
-            try:
-                token.block_until_ready()
-            except Exception as error:
-                failure = xla.failure(error)
-                broken = program.placement.world.broken
-                if broken is not None:
-                    failure = Failure(broken.code, f"{broken.message}: {failure}")
-            self._reporter.done(op, failure)
-            del program, token  # not held until the next comes
+    def forget(self, world: World) -> None:
+        """Nothing is started in this world any more."""
+        with self._lock:
+            for key in [key for key in self._queues if key[0] is world]:
+                self._queues.pop(key).put(None)
+
+
+def _run(waiting: _Queue) -> None:
+    while (execution := waiting.get()) is not None:
+        failure = None
+        try:
+            execution.token.block_until_ready()
+        except Exception as error:
+            failure = xla.failure(error)
+            broken = execution.world.broken
+            if broken is not None:
+                failure = Failure(broken.code, f"{broken.message}: {failure}")
+        execution.end(failure)
+        del execution  # not held until the next comes

@@ -1,24 +1,21 @@
 """Worlds of CPU devices: all that is peculiar to CPUs.
 
 A world of one worker is the client that JAX itself would make, so that results are the same to the bit. A world of several is a client per
-worker with gloo between them. Gloo knows no cancelling: to break a world its TCP connections are shut under it.
+worker with gloo between them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import socket
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax, xla_client
+from jaxlib import lapack, xla_client
 
 from everstep.wire import channel_pb2 as wire
-from everstep.worker import coordination, xla
-from everstep.worker.world import Locals, Placement, World
+from everstep.worker import coordination, gloo, xla
+from everstep.worker.world import Execution, Locals, Placement, World
 
 _COMBINER = "cpu-all-reduce-combiner"
 _TOPOLOGY_MINUTES = 1
@@ -45,6 +42,8 @@ class CpuPlatform:
         self.version: str = client.platform_version
         self.devices = [_describe(device) for device in client.local_devices()]
         _warm_up(client)
+        # The kernels of linear algebra find SciPy's LAPACK now, or crash when they run. JAX does this where it lowers: in the program.
+        lapack._lapack.initialize()  # type: ignore[attr-defined]
 
     def world(self, number: int, host: str) -> World:
         """host: the address by which other workers reach this one."""
@@ -81,12 +80,13 @@ class CpuWorld(World):
         self._keep_combiner = keep_combiner
         self._agent: Any = None
         self._collectives: Any = None
-        self._running: dict[int, Any] = {}  # program's device id -> token of the last program over several devices
+        self._endpoints: list[str] = []
+        self._running: dict[int, Execution] = {}  # the last program over several devices, by the program's ids of these
 
     def connect(self, service: str) -> list[str]:
         self._agent = coordination.join(service)
-        self._collectives, endpoints = _make_gloo(self._agent, self._host)
-        return endpoints
+        self._collectives, self._endpoints = gloo.make(self._agent, self._host)
+        return self._endpoints
 
     def build(self, rank: int, size: int, devices: Sequence[int]) -> None:
         if size == 1:
@@ -110,10 +110,13 @@ class CpuWorld(World):
     def break_up(self, endpoints: Sequence[str]) -> None:
         if self._agent is None:
             return
-        _shut_connections(set(endpoints))
+        gloo.shut_connections(set(endpoints))
+        last = gloo.last_number(self._agent, len(self.local) * len(self.devices))
         with contextlib.suppress(Exception):
-            self._agent.shutdown()  # cancels what waits in the key-value store
-        _shut_connections(set(endpoints))  # those that came up in between
+            self._agent.shutdown()  # cancels what waits in the key-value store; nothing new comes up from here on
+        for endpoint in self._endpoints:
+            gloo.answer_for_the_dead(endpoint, last)
+        gloo.shut_connections(set(endpoints))  # those that came up in between
 
     def close(self) -> None:
         # The agent stays with the client: dropping it early breaks cliques that form later.
@@ -141,58 +144,10 @@ class CpuWorld(World):
     def wait_to_launch(self, local: Locals) -> None:
         if self.must_wait(local):
             for device in local.devices:
-                with contextlib.suppress(Exception):  # it is reported by who waits for it
-                    self._running.pop(device).block_until_ready()
+                if device in self._running:
+                    self._running.pop(device).ended.wait()
 
-    def launched(self, local: Locals, token: Any) -> None:
-        if _ONE_AT_A_TIME and len(local.devices) > 1:
-            self._running.update(dict.fromkeys(local.devices, token))
-
-
-_gloo_lock = threading.Lock()
-
-
-def _make_gloo(agent: Any, host: str) -> tuple[Any, list[str]]:
-    """Gloo for one world, and the endpoint it listens at: it does not tell, but it opens exactly one listener."""
-    with _gloo_lock:
-        before = set(_listeners())
-        collectives = _jax.make_gloo_tcp_collectives(agent, hostname=host)
-        return collectives, sorted(set(_listeners()) - before)
-
-
-def _endpoint(address: Any) -> str:
-    host, port = address[:2]
-    return f"{host.removeprefix('::ffff:')}:{port}"
-
-
-def _sockets() -> Iterator[socket.socket]:
-    """All TCP sockets of this process, as duplicates: the originals may be closed and their numbers used again at any time."""
-    for name in os.listdir("/dev/fd"):
-        try:
-            duplicate = os.dup(int(name))
-        except OSError:
-            continue
-        try:
-            sock = socket.socket(fileno=duplicate)
-        except OSError:
-            os.close(duplicate)
-            continue
-        with sock:
-            if sock.family in (socket.AF_INET, socket.AF_INET6):
-                yield sock
-
-
-def _listeners() -> Iterator[str]:
-    for sock in _sockets():
-        with contextlib.suppress(OSError):
-            if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                yield _endpoint(sock.getsockname())
-
-
-def _shut_connections(endpoints: set[str]) -> None:
-    for sock in _sockets():
-        with contextlib.suppress(OSError):
-            if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                ends = {_endpoint(sock.getsockname()), _endpoint(sock.getpeername())}
-                if ends & endpoints:
-                    sock.shutdown(socket.SHUT_RDWR)
+    def launched(self, execution: Execution) -> None:
+        super().launched(execution)
+        if _ONE_AT_A_TIME and len(execution.devices) > 1:
+            self._running.update(dict.fromkeys(execution.devices, execution))

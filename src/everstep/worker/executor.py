@@ -83,6 +83,7 @@ class Executor:
             program = loaded.program
             if program.done() and not program.exception() and program.result().placement.world is world:
                 self._programs.pop(number, None)
+        self._launches.forget(world)
 
     def _run(self) -> None:
         while True:

@@ -21,6 +21,7 @@ from everstep.worker.arrays import Arrays, Stored, when_done
 from everstep.worker.completions import Completions
 from everstep.worker.programs import Program
 from everstep.worker.reports import Reporter
+from everstep.worker.world import World
 
 _PATIENCE = 1.0  # seconds
 
@@ -69,10 +70,10 @@ class Launches:
             program = None if pending else loaded.program.result()
             keep = self._kept(message, loaded.program)
             if program is not None and not program.callbacks and (not loaded.is_gang or self._may_overtake(program)):
-                results, token = program.run(arguments, keep)  # type: ignore[arg-type]  # none is pending
+                results, execution = program.run(arguments, keep)  # type: ignore[arg-type]  # none is pending
                 for array, result in zip(message.results, results, strict=True):
                     self._arrays.set(array, result)
-                self._completions.wait(op, program, token)
+                self._completions.wait(op, execution)
                 return
         except Exception as error:
             failure = xla.failure(error)
@@ -89,6 +90,10 @@ class Launches:
             self._gangs.put(launch)
         else:
             when_done(pending, lambda: self._ready.put(launch))
+
+    def forget(self, world: World) -> None:
+        """Nothing is started in this world any more."""
+        self._completions.forget(world)
 
     def _kept(self, message: wire.Execute, program: Future[Program]) -> Collection[int]:
         """Arguments that must survive: those the head names, and those that somebody is still to read."""
@@ -126,7 +131,7 @@ class Launches:
         try:
             program = launch.program.result()
             arguments = [each.result() if isinstance(each, Future) else each for each in launch.arguments]
-            results, token = program.run(arguments, launch.keep)
+            results, execution = program.run(arguments, launch.keep)
             for placeholder, result in zip(launch.results, results, strict=True):
                 placeholder.set_result(result)
         except Exception as error:
@@ -137,7 +142,7 @@ class Launches:
             return
         finally:
             launch.release()
-        self._completions.wait(launch.op, program, token)
+        self._completions.wait(launch.op, execution)
 
 
 def _await(*entries: Future[Program] | Stored | Future[Stored]) -> None:
@@ -155,6 +160,7 @@ class Lane:
     """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._last = threading.Event()
         self._last.set()
 
@@ -165,7 +171,8 @@ class Lane:
     def run(self, work: Callable[[], None]) -> None:
         """Returns at once."""
         ended = threading.Event()
-        before, self._last = self._last, ended
+        with self._lock:
+            before, self._last = self._last, ended
 
         def turn() -> None:
             before.wait(_PATIENCE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import faulthandler
 import logging
 import os
 import resource
@@ -40,6 +41,8 @@ def run(options: Options) -> int:
     """Serve the head until it says stop or its connection ends; the process ends with that. Returns its exit status if it can't join."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program; the head then stops its workers
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1)  # kill -USR1: where its threads are, into its log
     prepare_environment()
     _raise_file_limit()
     from everstep.worker import service  # jax reads the environment when it is imported

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from everstep.worker import hlo, xla
 from everstep.worker.arrays import Stored
 from everstep.worker.callbacks import Callbacks
 from everstep.worker.reports import Reporter
-from everstep.worker.world import Placement, World
+from everstep.worker.world import Execution, Placement, World
 
 _CALLBACKS = "everstep.host_callbacks"  # attribute of a module: ids of its host callbacks, in the order of their indices
 
@@ -51,8 +52,8 @@ class Program:
         """Whether `run` would have to wait for another program to end."""
         return self.placement.world.must_wait(self.placement.local)
 
-    def run(self, arguments: Sequence[Stored], keep: Collection[int]) -> tuple[list[Stored], Any]:
-        """Start it. Returns the results, which may be long in coming, and the token to wait for.
+    def run(self, arguments: Sequence[Stored], keep: Collection[int]) -> tuple[list[Stored], Execution]:
+        """Start it. Returns the results, which may be long in coming, and what ends when they are there.
 
         keep: indices of arguments whose memory it must not take over. Raises Failure, errors of XLA.
         """
@@ -70,14 +71,20 @@ class Program:
             if index in self.donated:
                 joined[index] = xla.copy(joined[index], local.device_list, local.sharding(arguments[index].memory_kind))
         world.wait_to_launch(local)
-        results = self.executable.execute_sharded(joined, with_tokens=True)
-        token = results.consume_token()
-        world.launched(local, token)
+        world.check()
+        me = threading.get_ident()
+        world.launching.add(me)
+        try:
+            results = self.executable.execute_sharded(joined, with_tokens=True)
+        finally:
+            world.launching.discard(me)
+        execution = Execution(world, local.devices, results.consume_token())
+        world.launched(execution)
         wholes = results.consume_with_handlers(self._handlers)
         stored_results = [
             Stored.of_whole(dtype, kind, local, whole, size) for (dtype, kind, size), whole in zip(self._outputs, wholes, strict=True)
         ]
-        return stored_results, token
+        return stored_results, execution
 
 
 class Compiler:

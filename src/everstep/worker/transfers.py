@@ -114,14 +114,13 @@ class Transfers:
         if stored.dtype == dtypes.STRING:
             return bytes(stored.shard(message.pieces[0].device))
         if stored.dtype == dtypes.TOKEN:
-            xla.view(stored.shard(message.pieces[0].device))
-            return b""
+            return bytes(_part(stored, message.pieces[0].device))
         shape, strides, dtype = tuple(message.shape), tuple(message.byte_strides), dtypes.to_numpy(stored.dtype)
         if math.prod(shape) == 0:
             return b""
         if message.HasField("bulk"):
             for piece in message.pieces:
-                self._send(_part(stored.shard(piece.device), None), piece, strides, message.bulk)
+                self._send(_part(stored, piece.device), piece, strides, message.bulk)
             return b""
         if not message.path:
             data = bytearray(message.size)
@@ -183,7 +182,7 @@ class Transfers:
     def _piece(self, dtype: str, piece: wire.Piece, sources: dict[int, Stored]) -> Any:
         source, box = getattr(piece, "from"), piece.box if piece.HasField("box") else None
         if not piece.bulk_address:
-            return _part(sources[source.array].shard(source.device), box)
+            return _part(sources[source.array], source.device, box)
         data = self._peers.get(piece.bulk_address, _shard_key(source.array, source.device, box))
         return bytes(data) if dtype == dtypes.STRING else _decode(data, dtype)
 
@@ -226,7 +225,7 @@ class Transfers:
         stored = self._arrays.expect(array)
         release = self._arrays.hold([array])
         try:
-            part = _part(stored.shard(int(device)), place)
+            part = _part(stored, int(device), place)
             return (part,) if isinstance(part, bytes) else _encode(part)
         except Exception as error:
             raise xla.failure(error) from None
@@ -328,7 +327,7 @@ def _offset(piece: wire.GetPiece, strides: Sequence[int]) -> int:
 
 def _write(descriptor: int, stored: Stored, piece: wire.GetPiece, strides: Sequence[int]) -> bool:
     """Write a shard to the file if it lies there in one run: faster than through a mapping. Whether it did."""
-    content = _part(stored.shard(piece.device), None)
+    content = _part(stored, piece.device)
     if _run(content, strides)[1]:
         return False
     data, at = _bytes(content), _offset(piece, strides)
@@ -340,7 +339,7 @@ def _write(descriptor: int, stored: Stored, piece: wire.GetPiece, strides: Seque
 
 def _fill(target: np.ndarray[Any, Any], stored: Stored, pieces: Sequence[wire.GetPiece]) -> None:
     for piece in pieces:
-        content = _part(stored.shard(piece.device), None)
+        content = _part(stored, piece.device)
         target[_place(piece.box.start, content.shape) if piece.HasField("box") else ...] = content
 
 
@@ -349,16 +348,20 @@ def _place(start: Sequence[int], size: Sequence[int]) -> tuple[slice, ...]:
 
 
 def _bytes(content: np.ndarray[Any, Any]) -> memoryview:
-    return memoryview(np.ascontiguousarray(content).reshape(-1).view(np.uint8))
+    return np.ascontiguousarray(content).reshape(-1).view(np.uint8).data
 
 
 # ---------------------------------------------------------------- shards between workers
 
 
-def _part(shard: Any, box: wire.Box | None) -> Any:
-    """The content of a shard, or of a part of it. Waits for it. Strings have no parts."""
+def _part(stored: Stored, device: int, box: wire.Box | None = None) -> Any:
+    """The content of a shard, or of a part of it. Waits for it. Strings are bytes, tokens have no elements."""
+    shard = stored.shard(device)
     if isinstance(shard, bytes):
         return shard
+    if stored.dtype == dtypes.TOKEN:
+        shard.block_until_ready()
+        return np.empty((0,), np.bool_)
     content = xla.view(shard)
     return content if box is None else content[_place(box.start, box.size)]
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import abc
 import contextlib
 import logging
+import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from typing import Any
@@ -21,6 +23,10 @@ from everstep.worker import xla
 from everstep.worker.reports import Reporter
 
 log = logging.getLogger(__name__)
+
+_SETTLE_SECONDS = 1.0  # what runs in a broken world has so long to fail
+_POLL_SECONDS = 0.01
+_STUCK = 70  # exit status
 
 
 class Locals:
@@ -53,6 +59,40 @@ class Placement:
         return len(self.local.devices) < len(self.devices)
 
 
+class Execution:
+    """A program that has been started. It ends once: when XLA says so, or when its world is given up."""
+
+    def __init__(self, world: World, devices: tuple[int, ...], token: Any) -> None:
+        """devices: those of this worker. token: what XLA tells its end by."""
+        self.world = world
+        self.devices = devices
+        self.token = token
+        self.ended = threading.Event()
+        self._failure: Failure | None = None
+        self._report: Callable[[Failure | None], None] | None = None
+        self._lock = threading.Lock()
+
+    def on_end(self, report: Callable[[Failure | None], None]) -> None:
+        """Call this with the failure, or None, when it ends; at once if it has."""
+        with self._lock:
+            self._report = report
+            ended = self.ended.is_set()
+        if ended:
+            report(self._failure)
+
+    def end(self, failure: Failure | None) -> None:
+        """It has ended. Only the first to say so is heard."""
+        with self._lock:
+            if self.ended.is_set():
+                return
+            self._failure = failure
+            self.ended.set()
+            report = self._report
+        self.world.executions.discard(self)
+        if report is not None:
+            report(failure)
+
+
 class World(abc.ABC):
     """One world, as one of its workers sees it. `connect`, `build` and `break_up` may run at the same time, each in a thread."""
 
@@ -63,6 +103,8 @@ class World(abc.ABC):
         self.client: xla.Client = None
         self.devices: dict[int, xla.Device] = {}  # the client's devices by the program's ids
         self.local: frozenset[int] = frozenset()  # ids of this worker's own
+        self.executions: set[Execution] = set()  # that have not ended
+        self.launching: set[int] = set()  # threads that are within XLA, starting a program
         self._placements: dict[tuple[int, ...], Placement] = {}
         self._locals: dict[tuple[int, ...], Locals] = {}
 
@@ -97,8 +139,18 @@ class World(abc.ABC):
     def wait_to_launch(self, local: Locals) -> None:  # noqa: B027 - most have nothing to wait for
         """Wait for that."""
 
-    def launched(self, local: Locals, token: Any) -> None:  # noqa: B027
-        """A program was started; token: what tells its end."""
+    def launched(self, execution: Execution) -> None:
+        """A program was started."""
+        self.executions.add(execution)
+
+    def settle(self, seconds: float) -> bool:
+        """Wait until nothing runs or is being started. Whether that came to be."""
+        deadline = time.monotonic() + seconds
+        for execution in list(self.executions):
+            execution.ended.wait(max(0.0, deadline - time.monotonic()))
+        while self.launching and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        return not self.executions and not self.launching
 
     def check(self) -> None:
         """Raises Failure (ABORTED) if it is broken."""
@@ -152,6 +204,7 @@ class Worlds:
         self._broken = broken
         self._dropped = dropped
         self._worlds: dict[int, World] = {}
+        self._stuck: list[World] = []
         self._newest: Future[World] = Future()
         self._lock = threading.Lock()
 
@@ -205,15 +258,22 @@ class Worlds:
             return
         world.broken = Failure(Code.ABORTED, f"world {world.number} was broken up")
         _settle(world, world.broken)
-        self._run("break", world, lambda: world.break_up(message.endpoints))
         self._broken(world, world.broken)
+        self._run("break", world, lambda: _break_up(world, message.endpoints))
 
     def drop(self, _: int, message: wire.DropWorld) -> None:
         with self._lock:
             world = self._worlds.pop(message.world, None)
         if world is not None:
             self._dropped(world)
-            self._run("drop", world, world.close)
+            self._run("drop", world, lambda: self._close(world))
+
+    def _close(self, world: World) -> None:
+        while not world.settle(_SETTLE_SECONDS):
+            if world.broken is not None:
+                self._stuck.append(world)  # its end would wait for what is stuck in it, with Python's lock held
+                return
+        world.close()
 
     def _join(self, number: int) -> World:
         with self._lock:
@@ -241,6 +301,20 @@ class Worlds:
                 log.exception("%s world %d", what, world.number)
 
         threading.Thread(target=logged, name=f"{what} world {world.number}", daemon=True).start()
+
+
+def _break_up(world: World, endpoints: Sequence[str]) -> None:
+    world.break_up(endpoints)
+    if world.settle(_SETTLE_SECONDS):
+        return
+    assert world.broken is not None
+    log.warning("world %d is broken up, but %d programs don't end: they are given up", world.number, len(world.executions))
+    for execution in list(world.executions):
+        execution.end(world.broken)
+    if not world.settle(_SETTLE_SECONDS):
+        # A thread that everything else here waits for is stuck in XLA.
+        log.critical("world %d is broken up, but this process can't get out of it, and ends", world.number)
+        os._exit(_STUCK)
 
 
 def _settle(world: World, failure: Failure | None) -> None:
