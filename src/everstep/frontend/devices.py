@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # The client puts "proxy/" before it; Orbax takes exactly "proxy/pathways" for one controller of many hosts, as we are.
 _RUNTIME_TYPE = "pathways"
 
+# What XLA's CPU client says of itself; jax.export asks for it.
+_CLIENT_ATTRIBUTES = {"serialize_with_sdy": True}
+
 
 class DeviceRequests:
     """packed_layouts: whether default layouts tell the size of sub-byte types, as the program's jaxlib expects."""
@@ -46,7 +49,7 @@ class DeviceRequests:
             runtime_type=_RUNTIME_TYPE,
             primary_device_ids=self._ids,
             addressable_device_ids=self._ids,
-            client_attributes=attributes.encode({}),
+            client_attributes=attributes.encode(_CLIENT_ATTRIBUTES),
         )
         for device in self._topology.devices:
             body.all_devices.append(_device(device))

@@ -86,7 +86,7 @@ def replicated(devices: DeviceList, memory_kind: str | None) -> Sharding:
 
 def put(content: np.ndarray[Any, Any], device: Device, memory_kind: str | None) -> Buffer:
     """Copy to the device. On return `content` may change."""
-    return _put(np.ascontiguousarray(content), device, memory_kind, _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL)
+    return _put(np.asarray(content, order="C"), device, memory_kind, _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL)
 
 
 def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
