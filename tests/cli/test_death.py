@@ -12,7 +12,7 @@ from processes import Running, is_alive, wait_for
 
 Start = Callable[..., Running]
 
-_SECONDS = 5.0  # the promise is "a couple of seconds"; the machine may be busy
+_SECONDS = 10.0  # the promise is "a couple of seconds"; the machine may be busy
 
 
 @pytest.fixture

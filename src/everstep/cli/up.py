@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 
 from everstep.cli import options, signals
 from everstep.cli.headprocess import HeadProcess, Ready
@@ -24,7 +25,8 @@ def execute(arguments: argparse.Namespace) -> int:
     chosen = options.HeadOptions.of(arguments)
     head = HeadProcess(chosen)
     try:
-        print(_announcement(chosen, head.wait_ready()), flush=True)
+        sys.stdout.write(_announcement(chosen, head.wait_ready()))  # in one piece: Ctrl-C may come at any moment
+        sys.stdout.flush()
         raise head.wait()
     except (KeyboardInterrupt, signals.Terminated):
         return 0
@@ -37,4 +39,4 @@ def _announcement(chosen: options.HeadOptions, ready: Ready) -> str:
     lines = [f"everstep: head {chosen.name} is up: {ready.workers} workers, {ready.devices} devices. Ctrl-C ends it."]
     lines += ["", "# paste this into the terminal of a JAX program:"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in ready.environment().items()]
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
