@@ -70,7 +70,7 @@ def test_a_stuck_program_is_given_up(channel: tuple[Reporter, socket.socket]) ->
     worlds.build(1, wire.BuildWorld(world=7, size=1))
     assert report().op == 1
     (world,) = made
-    completions = Completions(reporter)
+    completions = Completions(reporter.done)
     token = StuckToken()
     execution = Execution(world, (0,), token)
     world.launched(execution)

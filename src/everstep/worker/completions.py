@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable
 
 from everstep.wire.errors import Failure
 from everstep.worker import xla
-from everstep.worker.reports import Reporter
 from everstep.worker.world import Execution, World
 
 _Queue = queue.SimpleQueue[Execution | None]
@@ -16,14 +16,14 @@ _Queue = queue.SimpleQueue[Execution | None]
 class Completions:
     """Waits for programs and reports them: a thread for each set of devices in each world, so that none waits for another's."""
 
-    def __init__(self, reporter: Reporter) -> None:
-        self._reporter = reporter
+    def __init__(self, report: Callable[[int, Failure | None], None]) -> None:
+        self._report = report
         self._queues: dict[tuple[World, tuple[int, ...]], _Queue] = {}
         self._lock = threading.Lock()
 
     def wait(self, op: int, execution: Execution) -> None:
         """Report `op` when it has ended."""
-        execution.on_end(lambda failure: self._reporter.done(op, failure))
+        execution.on_end(lambda failure: self._report(op, failure))
         key = execution.world, execution.devices
         waiting = self._queues.get(key)
         if waiting is None:

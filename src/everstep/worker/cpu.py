@@ -15,7 +15,7 @@ from jaxlib import lapack, xla_client
 
 from everstep.wire import channel_pb2 as wire
 from everstep.worker import coordination, gloo, xla
-from everstep.worker.world import Execution, Locals, Placement, World
+from everstep.worker.world import Execution, Placement, World
 
 _COMBINER = "cpu-all-reduce-combiner"
 _TOPOLOGY_MINUTES = 1
@@ -138,16 +138,25 @@ class CpuWorld(World):
             debug = options.executable_build_options.debug_options
             debug.xla_disable_hlo_passes = ",".join(filter(None, (debug.xla_disable_hlo_passes, _COMBINER)))
 
-    def must_wait(self, local: Locals) -> bool:
-        return _ONE_AT_A_TIME and len(local.devices) > 1 and any(device in self._running for device in local.devices)
+    def must_wait(self, placement: Placement) -> bool:
+        return _takes_turns(placement) and any(device in self._running for device in placement.local.devices)
 
-    def wait_to_launch(self, local: Locals) -> None:
-        if self.must_wait(local):
-            for device in local.devices:
+    def wait_to_launch(self, placement: Placement) -> None:
+        if self.must_wait(placement):
+            for device in placement.local.devices:
                 if device in self._running:
                     self._running.pop(device).ended.wait()
 
-    def launched(self, execution: Execution) -> None:
-        super().launched(execution)
-        if _ONE_AT_A_TIME and len(execution.devices) > 1:
+    def launched(self, placement: Placement, execution: Execution) -> None:
+        super().launched(placement, execution)
+        if _takes_turns(placement):
             self._running.update(dict.fromkeys(execution.devices, execution))
+
+
+def _takes_turns(placement: Placement) -> bool:
+    """Whether a program must have ended before the next such one is started on its devices.
+
+    XLA keeps no order between programs on one device that don't depend on each other. If they span workers and each worker takes another
+    one first, they wait for each other for ever.
+    """
+    return placement.spans_workers or (_ONE_AT_A_TIME and len(placement.local.devices) > 1)

@@ -44,6 +44,7 @@ class _Launch:
     keep: Collection[int]
     results: Sequence[Future[Stored]]
     release: Callable[[], None]  # of the arguments
+    before: Sequence[threading.Event]  # programs that must have ended first
 
 
 class Launches:
@@ -52,16 +53,20 @@ class Launches:
     def __init__(self, arrays: Arrays, reporter: Reporter) -> None:
         self._arrays = arrays
         self._reporter = reporter
-        self._completions = Completions(reporter)
+        self._completions = Completions(self._ended)
         self._lane = Lane()
         self._ready: queue.SimpleQueue[_Launch] = queue.SimpleQueue()
         self._gangs: queue.SimpleQueue[_Launch] = queue.SimpleQueue()
         self._gangs_put = self._gangs_done = 0
+        self._alone: dict[int, threading.Event] = {}  # programs of one device, by operation, that have not ended
         threading.Thread(target=self._run_ready, name="launches", daemon=True).start()
         threading.Thread(target=self._run_gangs, name="gang launches", daemon=True).start()
 
     def execute(self, op: int, message: wire.Execute, loaded: Loaded) -> None:
         """Start a program, or see to it that it starts."""
+        before = tuple(self._alone.values()) if loaded.is_gang else ()
+        if not loaded.is_gang:
+            self._alone[op] = threading.Event()
         try:
             arguments = [self._arrays.peek(array) for array in message.arguments]
             pending: list[Future[Stored] | Future[Program]] = [each for each in arguments if isinstance(each, Future)]
@@ -69,7 +74,7 @@ class Launches:
                 pending.append(loaded.program)
             program = None if pending else loaded.program.result()
             keep = self._kept(message, loaded.program)
-            if program is not None and not program.callbacks and (not loaded.is_gang or self._may_overtake(program)):
+            if program is not None and not program.callbacks and (not loaded.is_gang or self._may_overtake(program, before)):
                 results, execution = program.run(arguments, keep)  # type: ignore[arg-type]  # none is pending
                 for array, result in zip(message.results, results, strict=True):
                     self._arrays.set(array, result)
@@ -79,10 +84,10 @@ class Launches:
             failure = xla.failure(error)
             for array in message.results:
                 self._arrays.set(array, failure)
-            self._reporter.done(op, failure)
+            self._ended(op, failure)
             return
         placeholders: list[Future[Stored]] = [Future() for _ in message.results]
-        launch = _Launch(op, loaded.program, arguments, keep, placeholders, self._arrays.hold(message.arguments))
+        launch = _Launch(op, loaded.program, arguments, keep, placeholders, self._arrays.hold(message.arguments), before)
         for array, placeholder in zip(message.results, placeholders, strict=True):
             self._arrays.set(array, placeholder)
         if loaded.is_gang:
@@ -102,9 +107,16 @@ class Launches:
         held = self._arrays.held(message.arguments, indices)
         return {*message.keep_arguments, *held} if held or message.keep_arguments else ()
 
-    def _may_overtake(self, program: Program) -> bool:
+    def _may_overtake(self, program: Program, before: Sequence[threading.Event]) -> bool:
         """Whether a gang may start at once: none waits before it, and it will not wait itself."""
+        if program.placement.spans_workers and not all(event.is_set() for event in before):
+            return False
         return self._gangs_put == self._gangs_done and not program.must_wait()
+
+    def _ended(self, op: int, failure: Failure | None) -> None:
+        if (alone := self._alone.pop(op, None)) is not None:
+            alone.set()
+        self._reporter.done(op, failure)
 
     def _run_ready(self) -> None:
         while True:
@@ -114,6 +126,10 @@ class Launches:
         while True:
             launch = self._gangs.get()
             _await(launch.program, *launch.arguments)
+            if launch.program.exception() is None and launch.program.result().placement.spans_workers:
+                # While it waits for its peers it may hold all of XLA's threads. A peer may still want what those before it make.
+                for event in launch.before:
+                    event.wait()
             if self._start(launch):
                 self._lane.wait()
             del launch
@@ -122,6 +138,8 @@ class Launches:
     def _start(self, launch: _Launch) -> bool:
         """Whether it went on the lane of programs with callbacks."""
         if launch.program.exception() is None and launch.program.result().callbacks:
+            if (alone := self._alone.pop(launch.op, None)) is not None:
+                alone.set()  # it has a thread of its own, and its callback may want to start a gang
             self._lane.run(lambda: self._run(launch))
             return True
         self._run(launch)
@@ -138,7 +156,7 @@ class Launches:
             failure = xla.failure(error)
             for placeholder in launch.results:
                 placeholder.set_exception(failure)
-            self._reporter.done(launch.op, failure)
+            self._ended(launch.op, failure)
             return
         finally:
             launch.release()

@@ -50,7 +50,7 @@ class Program:
 
     def must_wait(self) -> bool:
         """Whether `run` would have to wait for another program to end."""
-        return self.placement.world.must_wait(self.placement.local)
+        return self.placement.world.must_wait(self.placement)
 
     def run(self, arguments: Sequence[Stored], keep: Collection[int]) -> tuple[list[Stored], Execution]:
         """Start it. Returns the results, which may be long in coming, and what ends when they are there.
@@ -70,7 +70,7 @@ class Program:
         for index in keep:
             if index in self.donated:
                 joined[index] = xla.copy(joined[index], local.device_list, local.sharding(arguments[index].memory_kind))
-        world.wait_to_launch(local)
+        world.wait_to_launch(self.placement)
         world.check()
         me = threading.get_ident()
         world.launching.add(me)
@@ -79,7 +79,7 @@ class Program:
         finally:
             world.launching.discard(me)
         execution = Execution(world, local.devices, results.consume_token())
-        world.launched(execution)
+        world.launched(self.placement, execution)
         wholes = results.consume_with_handlers(self._handlers)
         stored_results = [
             Stored.of_whole(dtype, kind, local, whole, size) for (dtype, kind, size), whole in zip(self._outputs, wholes, strict=True)

@@ -132,15 +132,15 @@ class World(abc.ABC):
     def tune(self, options: xla.Options, placement: Placement) -> None:
         """Change the compile options of a program as this hardware needs it."""
 
-    def must_wait(self, local: Locals) -> bool:
-        """Whether a program on these devices can't be started before another has ended."""
+    def must_wait(self, placement: Placement) -> bool:
+        """Whether a program there can't be started before another has ended."""
         return False
 
-    def wait_to_launch(self, local: Locals) -> None:  # noqa: B027 - most have nothing to wait for
+    def wait_to_launch(self, placement: Placement) -> None:  # noqa: B027 - most have nothing to wait for
         """Wait for that."""
 
-    def launched(self, execution: Execution) -> None:
-        """A program was started."""
+    def launched(self, placement: Placement, execution: Execution) -> None:
+        """A program was started there."""
         self.executions.add(execution)
 
     def settle(self, seconds: float) -> bool:
