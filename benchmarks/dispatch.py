@@ -75,7 +75,8 @@ def main(rounds: int) -> None:
                 for what in _WHAT:
                     samples[side.name][what] += side.measure(what)
     rows: list[list[str | float]] = [
-        [name, *(1e6 * statistics.median(values[what]) for what in _WHAT), f"{results.spread(values['completed']):.0%}"] for name, values in samples.items()
+        [name, *(1e6 * statistics.median(values[what]) for what in _WHAT), f"{results.spread(values['completed']):.0%}"]
+        for name, values in samples.items()
     ]
     results.report("dispatch", ["µs per call, workers x devices", *_WHAT, "spread"], rows, samples=samples)
 

@@ -23,7 +23,9 @@ def spread(values: Sequence[float]) -> float:
     return (inner[-1] - inner[0]) / statistics.median(ordered)
 
 
-def report(name: str, columns: Sequence[str], rows: Sequence[Sequence[str | float]], notes: Sequence[str] = (), samples: Any = None) -> None:
+def report(
+    name: str, columns: Sequence[str], rows: Sequence[Sequence[str | float]], notes: Sequence[str] = (), samples: Any = None
+) -> None:
     """Print a table and write it, with the samples it was made from, to results/NAME-jaxVERSION.json."""
     machine = {
         "cpu": platform.processor() or platform.machine(),
@@ -42,7 +44,15 @@ def report(name: str, columns: Sequence[str], rows: Sequence[Sequence[str | floa
         print(note)
     _DIRECTORY.mkdir(exist_ok=True)
     when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    result = {"benchmark": name, "when": when, "machine": machine, "columns": list(columns), "rows": rows, "notes": list(notes), "samples": samples}
+    result = {
+        "benchmark": name,
+        "when": when,
+        "machine": machine,
+        "columns": list(columns),
+        "rows": rows,
+        "notes": list(notes),
+        "samples": samples,
+    }
     (_DIRECTORY / f"{name}-jax{machine['jax']}.json").write_text(json.dumps(result, indent=1) + "\n")
 
 

@@ -1,6 +1,6 @@
 """Run all benchmarks, one after the other, and write their results to benchmarks/results/.
 
-    python benchmarks/run.py
+python benchmarks/run.py
 """
 
 from __future__ import annotations

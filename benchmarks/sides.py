@@ -100,4 +100,6 @@ def join_others() -> None:
     if "JAX_NUM_PROCESSES" in os.environ:
         import jax
 
-        jax.distributed.initialize(os.environ["JAX_COORDINATOR_ADDRESS"], int(os.environ["JAX_NUM_PROCESSES"]), int(os.environ["JAX_PROCESS_ID"]))
+        jax.distributed.initialize(
+            os.environ["JAX_COORDINATOR_ADDRESS"], int(os.environ["JAX_NUM_PROCESSES"]), int(os.environ["JAX_PROCESS_ID"])
+        )

@@ -107,10 +107,12 @@ def main(rounds: int) -> None:
                     row += [1e3 * statistics.median(own[what]), f"{_ratio(own[what], reference[what]):+.1%}"]
                 rows.append([*row, f"{results.spread(own['steps']):.0%}"])
     notes = [
-        f"steps: {_STEPS} dispatched without waiting; step by step: the loss is read after each. Median of {rounds} rounds, all sides in turn.",
+        f"steps: {_STEPS} dispatched without waiting; step by step: the loss is read after each. Median of {rounds} rounds, all in turn.",
         "against: the first side of the group, median of the ratios of neighbours in time. spread: of the middle 80 %, relative.",
     ]
-    results.report("train_step", ["workers x devices", "ms, steps", "against", "ms, step by step", "against", "spread"], rows, notes, samples)
+    results.report(
+        "train_step", ["workers x devices", "ms, steps", "against", "ms, step by step", "against", "spread"], rows, notes, samples
+    )
 
 
 def _ratio(own: list[float], reference: list[float]) -> float:

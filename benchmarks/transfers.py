@@ -2,8 +2,8 @@
 
     python benchmarks/transfers.py [--largest MB] [--rounds N]
 
-put: a NumPy array becomes a ready array on the devices, whole on one or split over all. get: back into a NumPy array. move: from one device to
-the next. Plain JAX shares memory between both where it can, so it is no measure for a get, only a reminder.
+put: a NumPy array becomes a ready array on the devices, whole on one or split over all. get: back into a NumPy array. move: from the
+first device to the last. Plain JAX shares memory between both where it can, so it is no measure for a get, only a reminder.
 """
 
 from __future__ import annotations
@@ -67,21 +67,27 @@ def main(largest: int, rounds: int) -> None:
     with contextlib.ExitStack() as stack:
         compared = [
             stack.enter_context(side)
-            for side in (sides.plain(__file__, devices=4), sides.everstep(__file__, workers=1, devices=4), sides.everstep(__file__, workers=2, devices=2))
+            for side in (
+                sides.plain(__file__, devices=4),
+                sides.everstep(__file__, workers=1, devices=4),
+                sides.everstep(__file__, workers=2, devices=2),
+            )
         ]
         samples: dict[str, dict[str, list[float]]] = {side.name: {} for side in compared}
         for size in sizes:
             for what in _WHAT:
-                for round in range(rounds + 1):
+                for turn in range(rounds + 1):
                     for side in compared:
                         seconds = side.measure(f"{what} {size}")
-                        if round:  # the first compiles
+                        if turn:  # the first compiles
                             samples[side.name].setdefault(f"{what} {size}", []).extend(seconds)
     rows: list[list[str | float]] = []
     for size in sizes:
         for side in compared:
             own = samples[side.name]
-            rows.append([f"{size} MB", side.name, *(f"{(size << 20) / 1e9 / statistics.median(own[f'{what} {size}']):.2f}" for what in _WHAT)])
+            rows.append(
+                [f"{size} MB", side.name, *(f"{(size << 20) / 1e9 / statistics.median(own[f'{what} {size}']):.2f}" for what in _WHAT)]
+            )
     results.report("transfers", ["GB/s, median", "workers x devices", *_WHAT], rows, samples=samples)
 
 

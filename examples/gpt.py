@@ -56,7 +56,10 @@ def batches(text: np.ndarray, config: Config, seed: int = 0):
 def init(key: jax.Array, config: Config) -> dict:
     """Parameters; those of the layers are stacked along a first axis, to be scanned over."""
     n, d = config.layers, config.width
-    normal = lambda key, *shape, scale: scale * jax.random.normal(key, shape)
+
+    def normal(key, *shape, scale):
+        return scale * jax.random.normal(key, shape)
+
     keys = jax.random.split(key, 6)
     return {
         "bytes": normal(keys[0], 256, d, scale=0.02),
@@ -136,7 +139,10 @@ def main(config: Config) -> None:
     text = read_text()
     params, state = start(jax.random.key(0))
     size = sum(x.size for x in jax.tree.leaves(params))
-    print(f"{len(text) / 1e6:.1f} MB of text, {size / 1e6:.2f} M parameters, {mesh.size} devices on {mesh.devices.flat[0].platform}", flush=True)
+    print(
+        f"{len(text) / 1e6:.1f} MB of text, {size / 1e6:.2f} M parameters, {mesh.size} devices on {mesh.devices.flat[0].platform}",
+        flush=True,
+    )
     then = time.perf_counter()
     for step, samples in enumerate(itertools.islice(batches(text, config), config.steps), 1):
         params, state, value = train(params, state, jax.device_put(samples, split))

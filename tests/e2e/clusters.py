@@ -36,7 +36,14 @@ class Cluster:
     """A head with its workers. Programs run on it with its environment, any number of them, one after another or at once."""
 
     def __init__(self, layout: Layout) -> None:
-        counts = ("--slices", layout.slices, "--workers-per-slice", layout.workers_per_slice, "--devices-per-worker", layout.devices_per_worker)
+        counts = (
+            "--slices",
+            layout.slices,
+            "--workers-per-slice",
+            layout.workers_per_slice,
+            "--devices-per-worker",
+            layout.devices_per_worker,
+        )
         self.layout = layout
         self._running = Running("run", *map(str, counts), "--", sys.executable, "-c", _HOLD)
         line = self._running.line()
@@ -50,7 +57,12 @@ class Cluster:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Run `python ARGUMENTS` in the background, with its input and output as pipes."""
         return subprocess.Popen(
-            [sys.executable, *arguments], env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, *arguments],
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def status(self) -> dict[str, Any]:

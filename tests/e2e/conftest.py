@@ -1,4 +1,4 @@
-"""Clusters that live for the whole session, one to a layout: starting one costs about a second, and programs must not disturb each other."""
+"""Clusters that live for the whole session, one to a layout: starting one takes a second, and programs must not disturb each other."""
 
 from __future__ import annotations
 

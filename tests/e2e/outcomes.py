@@ -41,7 +41,16 @@ def collect(program: str, environment: dict[str, str], directory: pathlib.Path) 
 
 def _run(program: str, file: pathlib.Path, done: list[str], environment: dict[str, str]) -> str:
     """How the process ended, "" if well."""
-    command = [sys.executable, str(_RUNNER), str(PROGRAMS / f"{program}.py"), str(file), "--skip", ",".join(done), "--timeout", str(_CASE_TIMEOUT)]
+    command = [
+        sys.executable,
+        str(_RUNNER),
+        str(PROGRAMS / f"{program}.py"),
+        str(file),
+        "--skip",
+        ",".join(done),
+        "--timeout",
+        str(_CASE_TIMEOUT),
+    ]
     try:
         process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_FILE_TIMEOUT, check=False)
     except subprocess.TimeoutExpired as error:

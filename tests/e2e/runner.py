@@ -36,7 +36,8 @@ class Outcome:
 def cases(path: pathlib.Path) -> dict[str, Callable[[], Any]]:
     """The cases of a program file in the order in which they stand there."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)

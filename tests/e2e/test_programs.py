@@ -54,7 +54,9 @@ def test_same_as_plain_jax(program: str, case: str, layout: Layout, collected: G
     assert expected["error"] is None, f"on plain JAX: {expected['error']}"
     assert got["error"] is None, got["error"]
     assert list(got["leaves"]) == list(expected["leaves"])
-    different = [f"{path}: {difference}" for path, leaf in got["leaves"].items() if (difference := _compare(leaf, expected["leaves"][path], layout))]
+    different = [
+        f"{path}: {difference}" for path, leaf in got["leaves"].items() if (difference := _compare(leaf, expected["leaves"][path], layout))
+    ]
     assert not different, "\n".join(different)
 
 

@@ -73,7 +73,7 @@ def test_a_stuck_program_is_given_up(channel: tuple[Reporter, socket.socket]) ->
     completions = Completions(reporter.done)
     token = StuckToken()
     execution = Execution(world, (0,), token)
-    world.launched(execution)
+    world.executions.add(execution)
     completions.wait(2, execution)
     worlds.break_up(0, wire.BreakWorld(world=7))
     done = report()

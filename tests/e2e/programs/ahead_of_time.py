@@ -92,7 +92,13 @@ def layouts_of_sharded_arrays():
     form = Format(Layout(major_to_minor=(1, 0)), _TILES)
     y = jax.jit(lambda x: x + 1, out_shardings=form)(jax.device_put(_X, _TILES))
     back = jax.device_put(y, Format(Layout(major_to_minor=(0, 1)), _TILES))
-    return [np.asarray(y), np.asarray(back), np.asarray(y.T), [np.asarray(s.data) for s in y.addressable_shards], tuple(y.format.layout.major_to_minor)]
+    return [
+        np.asarray(y),
+        np.asarray(back),
+        np.asarray(y.T),
+        [np.asarray(s.data) for s in y.addressable_shards],
+        tuple(y.format.layout.major_to_minor),
+    ]
 
 
 def memory_kinds_of_devices():
@@ -103,7 +109,11 @@ def memory_kinds_of_devices():
 def put_to_memories():
     result = []
     for kind in _KINDS:
-        for sharding in (SingleDeviceSharding(jax.devices()[2], memory_kind=kind), _TILES.with_memory_kind(kind), NamedSharding(_MESH, P(), memory_kind=kind)):
+        for sharding in (
+            SingleDeviceSharding(jax.devices()[2], memory_kind=kind),
+            _TILES.with_memory_kind(kind),
+            NamedSharding(_MESH, P(), memory_kind=kind),
+        ):
             a = jax.device_put(_X, sharding)
             result.append([np.asarray(a), a.sharding.memory_kind, [np.asarray(s.data) for s in a.addressable_shards]])
     return result
@@ -121,7 +131,11 @@ def move_between_memories():
 def move_between_memories_and_shardings():
     a = jax.device_put(_X, _TILES.with_memory_kind("pinned_host"))
     b = jax.device_put(a, NamedSharding(_MESH, P("y"), memory_kind="device"))
-    return [np.asarray(b), b.sharding.memory_kind, np.asarray(jax.device_put(b, SingleDeviceSharding(jax.devices()[3], memory_kind="pinned_host")))]
+    return [
+        np.asarray(b),
+        b.sharding.memory_kind,
+        np.asarray(jax.device_put(b, SingleDeviceSharding(jax.devices()[3], memory_kind="pinned_host"))),
+    ]
 
 
 def results_in_memories():

@@ -32,7 +32,13 @@ def from_process_local_data():
 
 def shards():
     a = jax.device_put(_X, NamedSharding(_MESH, P("x")))
-    return [a.is_fully_addressable, a.is_fully_replicated, a.nbytes, [(s.device.id, str(s.index), s.replica_id, np.asarray(s.data)) for s in a.addressable_shards], np.asarray(a.addressable_data(3))]
+    return [
+        a.is_fully_addressable,
+        a.is_fully_replicated,
+        a.nbytes,
+        [(s.device.id, str(s.index), s.replica_id, np.asarray(s.data)) for s in a.addressable_shards],
+        np.asarray(a.addressable_data(3)),
+    ]
 
 
 def shards_as_arrays():
@@ -104,7 +110,16 @@ def zero_sized():
     made = [jnp.zeros((0,)), jnp.zeros((3, 0, 2), jnp.bfloat16), jax.device_put(np.zeros((0, 4), np.int8))]
     f = jax.jit(lambda x: (x + 1, x.sum(), x.T))
     spread = jax.device_put(np.zeros((4, 0), np.float32), NamedSharding(_MESH, P("x")))
-    return jax.device_get([made, [f(m) for m in made], f(spread), [jax.device_put(m, jax.devices()[2]) for m in made], jax.device_put(spread, NamedSharding(_MESH, P("y"))), jnp.concatenate([made[0], jnp.ones(2)])])
+    return jax.device_get(
+        [
+            made,
+            [f(m) for m in made],
+            f(spread),
+            [jax.device_put(m, jax.devices()[2]) for m in made],
+            jax.device_put(spread, NamedSharding(_MESH, P("y"))),
+            jnp.concatenate([made[0], jnp.ones(2)]),
+        ]
+    )
 
 
 def scalars():
@@ -116,18 +131,44 @@ def scalars():
 
 def python_conversions():
     x = jnp.float32(2.75)
-    return [float(x), int(x), bool(x), x.item(), jnp.arange(3).tolist(), f"{x:.1f}", str(jnp.arange(3)), len(jnp.arange(3)), [int(v) for v in jnp.arange(3)], complex(x), 5 in jnp.arange(6), hash(x.shape)]
+    return [
+        float(x),
+        int(x),
+        bool(x),
+        x.item(),
+        jnp.arange(3).tolist(),
+        f"{x:.1f}",
+        str(jnp.arange(3)),
+        len(jnp.arange(3)),
+        [int(v) for v in jnp.arange(3)],
+        complex(x),
+        5 in jnp.arange(6),
+        hash(x.shape),
+    ]
 
 
 def strided_inputs():
     """NumPy views whose bytes are anything but dense."""
     big = np.arange(4 * 6 * 8, dtype=np.int32).reshape(4, 6, 8)
-    views = [big.T, big[::-1], big[:, ::-2], big[..., ::3], big[1:3, 2:4, 1:7:2], np.broadcast_to(big[0], (4, 6, 8)), np.asfortranarray(big), big.swapaxes(0, 1)[::-1], big[0, 0, ::-1]]
+    views = [
+        big.T,
+        big[::-1],
+        big[:, ::-2],
+        big[..., ::3],
+        big[1:3, 2:4, 1:7:2],
+        np.broadcast_to(big[0], (4, 6, 8)),
+        np.asfortranarray(big),
+        big.swapaxes(0, 1)[::-1],
+        big[0, 0, ::-1],
+    ]
     f = jax.jit(lambda x: x * 2)
     fields = np.zeros(5, dtype=[("a", "f4"), ("b", "i2")])
     fields["a"] = np.arange(5)
     spread = NamedSharding(Mesh(np.array(jax.devices()[:2]), ("p",)), P("p"))
-    return [[np.asarray(jax.device_put(v)), np.asarray(f(v))] for v in [*views, fields["a"].copy(), np.frombuffer(b"\0" + big.tobytes(), np.uint8)[1:]]] + [np.asarray(jax.device_put(v, spread)) for v in (big[:, ::-1], big.T, big[::2])]
+    return [
+        [np.asarray(jax.device_put(v)), np.asarray(f(v))]
+        for v in [*views, fields["a"].copy(), np.frombuffer(b"\0" + big.tobytes(), np.uint8)[1:]]
+    ] + [np.asarray(jax.device_put(v, spread)) for v in (big[:, ::-1], big.T, big[::2])]
 
 
 def inputs_that_change_later():
@@ -153,7 +194,10 @@ def big():
     spread = jax.device_put(x, NamedSharding(_MESH, P(("x", "y"))))
     moved = jax.device_put(spread, jax.devices()[3])
     doubled = jax.jit(lambda a: a * 2)(spread)
-    return [bool((np.asarray(a) == x).all()) for a in (whole, spread, moved)] + [bool((np.asarray(doubled) == x * 2).all()), int(doubled.sum())]
+    return [bool((np.asarray(a) == x).all()) for a in (whole, spread, moved)] + [
+        bool((np.asarray(doubled) == x * 2).all()),
+        int(doubled.sum()),
+    ]
 
 
 def many():
@@ -188,7 +232,16 @@ def pass_through():
 def devices():
     """What a program can learn about its devices."""
     ds = jax.devices()
-    return [jax.device_count(), jax.local_device_count(), jax.process_count(), jax.process_index(), [d.process_index for d in ds], len({d.id for d in ds}), [d.platform for d in ds], [d.device_kind for d in ds]]
+    return [
+        jax.device_count(),
+        jax.local_device_count(),
+        jax.process_count(),
+        jax.process_index(),
+        [d.process_index for d in ds],
+        len({d.id for d in ds}),
+        [d.platform for d in ds],
+        [d.device_kind for d in ds],
+    ]
 
 
 def printing():

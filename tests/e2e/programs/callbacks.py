@@ -23,7 +23,9 @@ def pure_of_types():
     def double(*xs):
         return tuple((np.asarray(x) + np.asarray(x)).astype(x.dtype) for x in xs)
 
-    arrays = [np.arange(6).reshape(2, 3).astype(t) for t in ("int8", "int32", "uint16", "float16", "float32", "complex64", "bool", jnp.bfloat16)]
+    arrays = [
+        np.arange(6).reshape(2, 3).astype(t) for t in ("int8", "int32", "uint16", "float16", "float32", "complex64", "bool", jnp.bfloat16)
+    ]
     shapes = tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays)
     return jax.device_get(jax.jit(lambda *xs: jax.pure_callback(double, shapes, *xs))(*arrays))
 
@@ -66,7 +68,10 @@ def several_in_one_program():
 def sharded():
     """Each device calls with its own block."""
     f = jax.shard_map(
-        lambda x: jax.pure_callback(lambda v: np.asarray(v)[::-1] * 2, jax.ShapeDtypeStruct(x.shape, x.dtype), x), mesh=_MESH, in_specs=P("i"), out_specs=P("i")
+        lambda x: jax.pure_callback(lambda v: np.asarray(v)[::-1] * 2, jax.ShapeDtypeStruct(x.shape, x.dtype), x),
+        mesh=_MESH,
+        in_specs=P("i"),
+        out_specs=P("i"),
     )
     return np.asarray(jax.jit(f)(_X))
 

@@ -45,11 +45,15 @@ def manager():
         options = ocp.CheckpointManagerOptions(max_to_keep=2, save_interval_steps=1, enable_async_checkpointing=True)
         with ocp.CheckpointManager(root, options=options) as manager:
             for step in range(4):
-                manager.save(step, args=ocp.args.Composite(state=ocp.args.StandardSave(_tree(step)), extra=ocp.args.JsonSave({"step": step})))
+                manager.save(
+                    step, args=ocp.args.Composite(state=ocp.args.StandardSave(_tree(step)), extra=ocp.args.JsonSave({"step": step}))
+                )
             manager.wait_until_finished()
             steps = list(manager.all_steps())
             last = manager.latest_step()
-            restored = manager.restore(last, args=ocp.args.Composite(state=ocp.args.StandardRestore(_like(_tree())), extra=ocp.args.JsonRestore()))
+            restored = manager.restore(
+                last, args=ocp.args.Composite(state=ocp.args.StandardRestore(_like(_tree())), extra=ocp.args.JsonRestore())
+            )
         return [steps, last, _described(restored["state"]), restored["extra"]]
 
 

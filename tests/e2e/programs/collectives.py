@@ -10,16 +10,21 @@ from jax.sharding import PartitionSpec as P
 
 _LINE = Mesh(np.array(jax.devices()[:4]), ("i",))
 _GRID = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("x", "y"))
+_SPLIT = P("i")
 _A = np.arange(64, dtype=np.float32).reshape(8, 8) / 7
 
 
-def _on_line(f, *arrays, out=P("i"), **options):
+def _on_line(f, *arrays, out=_SPLIT, **options):
     specs = tuple(P("i") if np.ndim(a) else P() for a in arrays)
     return jax.device_get(jax.jit(jax.shard_map(f, mesh=_LINE, in_specs=specs, out_specs=out, **options))(*arrays))
 
 
 def psum():
-    return [_on_line(lambda x: jax.lax.psum(x, "i"), _A, out=P()), _on_line(lambda x: jax.lax.psum(x * 2, "i") + x, _A), _on_line(lambda x: jax.lax.psum((x[0], 1), "i"), _A, out=P())]
+    return [
+        _on_line(lambda x: jax.lax.psum(x, "i"), _A, out=P()),
+        _on_line(lambda x: jax.lax.psum(x * 2, "i") + x, _A),
+        _on_line(lambda x: jax.lax.psum((x[0], 1), "i"), _A, out=P()),
+    ]
 
 
 def psum_of_types():
@@ -34,7 +39,11 @@ def pmean_pmax_pmin():
 
 def all_gather():
     f = jax.lax.all_gather
-    return [_on_line(lambda x: f(x, "i"), _A, out=P(None, "i")), _on_line(lambda x: f(x, "i", tiled=True), _A), _on_line(lambda x: f(x, "i", axis=1, tiled=True)[:2], _A)]
+    return [
+        _on_line(lambda x: f(x, "i"), _A, out=P(None, "i")),
+        _on_line(lambda x: f(x, "i", tiled=True), _A),
+        _on_line(lambda x: f(x, "i", axis=1, tiled=True)[:2], _A),
+    ]
 
 
 def psum_scatter():
@@ -49,11 +58,14 @@ def all_to_all():
 
 def ppermute():
     ring = [(i, (i + 1) % 4) for i in range(4)]
-    return [_on_line(lambda x: jax.lax.ppermute(x, "i", p), _A) for p in (ring, [(0, 3), (3, 0)], [(1, 2)], [])]
+    return [_on_line(lambda x, p=p: jax.lax.ppermute(x, "i", p), _A) for p in (ring, [(0, 3), (3, 0)], [(1, 2)], [])]
 
 
 def pshuffle_and_swap():
-    return [_on_line(lambda x: jax.lax.pshuffle(x, "i", [3, 2, 0, 1]), _A), _on_line(lambda x: jax.lax.pswapaxes(x.reshape(4, 4), "i", 0), _A)]
+    return [
+        _on_line(lambda x: jax.lax.pshuffle(x, "i", [3, 2, 0, 1]), _A),
+        _on_line(lambda x: jax.lax.pswapaxes(x.reshape(4, 4), "i", 0), _A),
+    ]
 
 
 def axis_index():
@@ -66,13 +78,21 @@ def broadcast_from_one():
 
 
 def integer_collectives_in_groups():
-    return [_on_line(lambda x: jax.lax.psum(x, "i", axis_index_groups=[[0, 2], [1, 3]]), _A, check_vma=False), _on_line(lambda x: jax.lax.all_gather(x, "i", axis_index_groups=[[0, 1], [2, 3]], tiled=True), _A, check_vma=False)]
+    return [
+        _on_line(lambda x: jax.lax.psum(x, "i", axis_index_groups=[[0, 2], [1, 3]]), _A, check_vma=False),
+        _on_line(lambda x: jax.lax.all_gather(x, "i", axis_index_groups=[[0, 1], [2, 3]], tiled=True), _A, check_vma=False),
+    ]
 
 
 def two_axes():
     def f(x):
         row, both = jax.lax.psum(x, "x"), jax.lax.psum(x, ("x", "y"))
-        return row + jax.lax.axis_index("y"), both, jax.lax.all_gather(x, ("x", "y"), tiled=True), jax.lax.ppermute(x, "y", [(0, 1), (1, 0)])
+        return (
+            row + jax.lax.axis_index("y"),
+            both,
+            jax.lax.all_gather(x, ("x", "y"), tiled=True),
+            jax.lax.ppermute(x, "y", [(0, 1), (1, 0)]),
+        )
 
     specs = (P(None, "y"), P(), P(("x", "y")), P("x", "y"))
     return jax.device_get(jax.jit(jax.shard_map(f, mesh=_GRID, in_specs=P("x", "y"), out_specs=specs))(_A))
@@ -80,7 +100,9 @@ def two_axes():
 
 def partly_manual():
     """One axis by hand, the other left to the compiler."""
-    f = jax.shard_map(lambda x: jax.lax.psum(jnp.sin(x) @ jnp.ones((8, 3)), "x"), mesh=_GRID, in_specs=P("x"), out_specs=P(), axis_names={"x"})
+    f = jax.shard_map(
+        lambda x: jax.lax.psum(jnp.sin(x) @ jnp.ones((8, 3)), "x"), mesh=_GRID, in_specs=P("x"), out_specs=P(), axis_names={"x"}
+    )
     return np.asarray(jax.jit(f)(jax.device_put(_A, NamedSharding(_GRID, P("x", "y")))))
 
 
@@ -95,7 +117,9 @@ def gradients_through_collectives():
 
 def collectives_in_a_loop():
     def f(x):
-        return jax.lax.fori_loop(0, 20, lambda i, v: jax.lax.ppermute(v, "i", [(0, 1), (1, 2), (2, 3), (3, 0)]) * 0.9 + jax.lax.pmean(v, "i"), x)
+        return jax.lax.fori_loop(
+            0, 20, lambda i, v: jax.lax.ppermute(v, "i", [(0, 1), (1, 2), (2, 3), (3, 0)]) * 0.9 + jax.lax.pmean(v, "i"), x
+        )
 
     return _on_line(f, _A)
 
@@ -118,7 +142,11 @@ def several_meshes_in_turn():
     result = []
     for order in ([0, 1, 2, 3], [3, 1, 0, 2], [2, 1], [3]):
         mesh = Mesh(np.array(jax.devices())[order], ("i",))
-        f = jax.jit(jax.shard_map(lambda x: (x + jax.lax.axis_index("i"), jax.lax.psum(x, "i")), mesh=mesh, in_specs=P("i"), out_specs=(P("i"), P())))
+        f = jax.jit(
+            jax.shard_map(
+                lambda x: (x + jax.lax.axis_index("i"), jax.lax.psum(x, "i")), mesh=mesh, in_specs=P("i"), out_specs=(P("i"), P())
+            )
+        )
         result.append(jax.device_get(f(_A)))
     return result
 
@@ -131,7 +159,14 @@ def without_jit():
 
 def pmap():
     x = _A[:4]
-    return jax.device_get([jax.pmap(lambda x: x * 2)(x), jax.pmap(lambda x: x / jax.lax.psum(x, "d"), axis_name="d")(x), jax.pmap(lambda a, b: a @ b, in_axes=(0, None))(_A.reshape(4, 2, 8), _A), jax.pmap(lambda x: jax.lax.all_gather(x, "d"), axis_name="d", devices=jax.devices()[:2])(x[:2])])
+    return jax.device_get(
+        [
+            jax.pmap(lambda x: x * 2)(x),
+            jax.pmap(lambda x: x / jax.lax.psum(x, "d"), axis_name="d")(x),
+            jax.pmap(lambda a, b: a @ b, in_axes=(0, None))(_A.reshape(4, 2, 8), _A),
+            jax.pmap(lambda x: jax.lax.all_gather(x, "d"), axis_name="d", devices=jax.devices()[:2])(x[:2]),
+        ]
+    )
 
 
 def explicit_mesh():

@@ -123,7 +123,12 @@ def threads_on_one_function():
 
 def wrong_shapes():
     result = []
-    for bad in (lambda: jnp.ones((2, 3)) @ jnp.ones((2, 3)), lambda: jnp.ones(3).reshape(2, 2), lambda: jax.jit(lambda x: x[:, 5])(jnp.ones(3)), lambda: jax.device_put(np.ones(3), _ROWS)):
+    for bad in (
+        lambda: jnp.ones((2, 3)) @ jnp.ones((2, 3)),
+        lambda: jnp.ones(3).reshape(2, 2),
+        lambda: jax.jit(lambda x: x[:, 5])(jnp.ones(3)),
+        lambda: jax.device_put(np.ones(3), _ROWS),
+    ):
         try:
             bad()
             result.append("accepted")
@@ -146,7 +151,12 @@ def not_a_number():
 
 def no_such_device():
     result = []
-    for bad in (lambda: jax.devices()[len(jax.devices())], lambda: Mesh(np.array(jax.devices()), ("a", "b")), lambda: jax.make_mesh((1000,), ("a",)), lambda: jax.devices("no_such_platform")):
+    for bad in (
+        lambda: jax.devices()[len(jax.devices())],
+        lambda: Mesh(np.array(jax.devices()), ("a", "b")),
+        lambda: jax.make_mesh((1000,), ("a",)),
+        lambda: jax.devices("no_such_platform"),
+    ):
         try:
             bad()
             result.append("found")
@@ -192,3 +202,23 @@ def clearing_caches():
     before = f(_X)
     jax.clear_caches()
     return jax.device_get([before, f(_X)])
+
+
+def between_collectives():
+    """Programs of one device, copies from worker to worker, and programs over all of them that need both, none waited for.
+
+    A program over all devices may hold every thread of a worker while it waits for its peers, who may need what that worker does next.
+    """
+    devices = list(_MESH.devices.flat)
+    alone = jax.jit(lambda v, k: jnp.sin(v) + k)
+    together = jax.jit(lambda x, v: jnp.tanh(x @ x.T) + v.sum())
+    x = jax.device_put(_X, _ROWS)
+    out = []
+    for k in range(40):
+        v = alone(jax.device_put(_X[k % 8], devices[k % 4]), np.float32(k))
+        for step in range(3):
+            v = alone(jax.device_put(v, devices[(k + step + 1) % 4]), np.float32(step))
+        out.append(together(x, jax.device_put(v, NamedSharding(_MESH, P()))))
+        if k >= _IN_FLIGHT:
+            out[k - _IN_FLIGHT].block_until_ready()
+    return jax.device_get(out)

@@ -32,7 +32,7 @@ def _values(name: str) -> np.ndarray:
         return (np.arange(12) - 4.5 + 1j * np.arange(12)[::-1]).astype(dtype)
     if jnp.issubdtype(dtype, jnp.floating):
         return (base + 1 if name.startswith(("float8", "float4")) else np.linspace(-2.3, 5.1, 12)).astype(dtype)
-    if name.endswith("2") and dtype.itemsize == 1 or dtype == bool:
+    if name in ("bool", "int2", "uint2"):
         return base.astype(dtype)
     return (np.arange(12) % 8).astype(dtype)
 
@@ -186,4 +186,6 @@ def weak_types():
 
 
 def nothing_but_ones_and_zeros():
-    return jax.device_get([jnp.zeros(5, n) for n in _ALL if n != "float8_e8m0fnu"] + [jnp.ones((2, 2), n) for n in _ALL] + [jnp.full((), 1, n) for n in _ALL])
+    return jax.device_get(
+        [jnp.zeros(5, n) for n in _ALL if n != "float8_e8m0fnu"] + [jnp.ones((2, 2), n) for n in _ALL] + [jnp.full((), 1, n) for n in _ALL]
+    )

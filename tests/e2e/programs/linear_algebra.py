@@ -50,7 +50,11 @@ def lu():
 
 
 def triangular_solve():
-    return _each(lambda a, b: [jsl.solve_triangular(a, b, lower=low, trans=tr) for low in (True, False) for tr in (0, 1, 2)], lambda t: _positive(t, 5), lambda t: _matrix(t, 5, 2))
+    return _each(
+        lambda a, b: [jsl.solve_triangular(a, b, lower=low, trans=tr) for low in (True, False) for tr in (0, 1, 2)],
+        lambda t: _positive(t, 5),
+        lambda t: _matrix(t, 5, 2),
+    )
 
 
 def schur():
@@ -58,15 +62,31 @@ def schur():
 
 
 def hessenberg_and_tridiagonal():
-    return _each(lambda a, p: [jax.lax.linalg.hessenberg(a), jax.lax.linalg.tridiagonal(p)], lambda t: _matrix(t, 4, 4), lambda t: _positive(t, 4))
+    return _each(
+        lambda a, p: [jax.lax.linalg.hessenberg(a), jax.lax.linalg.tridiagonal(p)], lambda t: _matrix(t, 4, 4), lambda t: _positive(t, 4)
+    )
 
 
 def solves():
-    return _each(lambda a, b: [jnp.linalg.solve(a, b), jnp.linalg.inv(a), jnp.linalg.det(a), jnp.linalg.slogdet(a), jsl.cho_solve((jnp.linalg.cholesky(a), True), b)], lambda t: _positive(t, 5), lambda t: _matrix(t, 5, 2))
+    return _each(
+        lambda a, b: [
+            jnp.linalg.solve(a, b),
+            jnp.linalg.inv(a),
+            jnp.linalg.det(a),
+            jnp.linalg.slogdet(a),
+            jsl.cho_solve((jnp.linalg.cholesky(a), True), b),
+        ],
+        lambda t: _positive(t, 5),
+        lambda t: _matrix(t, 5, 2),
+    )
 
 
 def least_squares():
-    return _each(lambda a, b: [jnp.linalg.lstsq(a, b)[0], jnp.linalg.pinv(a), jnp.linalg.matrix_rank(a)], lambda t: _matrix(t, 6, 3), lambda t: _matrix(t, 6, 2))
+    return _each(
+        lambda a, b: [jnp.linalg.lstsq(a, b)[0], jnp.linalg.pinv(a), jnp.linalg.matrix_rank(a)],
+        lambda t: _matrix(t, 6, 3),
+        lambda t: _matrix(t, 6, 2),
+    )
 
 
 def functions_of_matrices():
@@ -74,19 +94,28 @@ def functions_of_matrices():
 
 
 def sylvester():
-    return _each(lambda a, b, c: jsl.solve_sylvester(a, b, c), lambda t: _positive(t, 3), lambda t: _positive(t, 3), lambda t: _matrix(t, 3, 3))
+    return _each(
+        lambda a, b, c: jsl.solve_sylvester(a, b, c), lambda t: _positive(t, 3), lambda t: _positive(t, 3), lambda t: _matrix(t, 3, 3)
+    )
 
 
 def batches():
     x = _matrix("float32", 3, 4, 4)
     spd = x @ x.transpose(0, 2, 1) + 4 * np.eye(4, dtype=np.float32)
-    return jax.device_get([jnp.linalg.cholesky(spd), jnp.linalg.eigh(spd), jnp.linalg.svd(x), jnp.linalg.solve(spd, x), jnp.linalg.inv(spd)])
+    return jax.device_get(
+        [jnp.linalg.cholesky(spd), jnp.linalg.eigh(spd), jnp.linalg.svd(x), jnp.linalg.solve(spd, x), jnp.linalg.inv(spd)]
+    )
 
 
 def gradients():
     a = _positive("float64", 4)
     return jax.device_get(
-        [jax.grad(lambda a: jnp.linalg.slogdet(a)[1])(a), jax.grad(lambda a: jnp.linalg.cholesky(a).sum())(a), jax.grad(lambda a: jnp.linalg.eigh(a)[0][0])(a), jax.grad(lambda a: jnp.linalg.svd(a, compute_uv=False).sum())(a)]
+        [
+            jax.grad(lambda a: jnp.linalg.slogdet(a)[1])(a),
+            jax.grad(lambda a: jnp.linalg.cholesky(a).sum())(a),
+            jax.grad(lambda a: jnp.linalg.eigh(a)[0][0])(a),
+            jax.grad(lambda a: jnp.linalg.svd(a, compute_uv=False).sum())(a),
+        ]
     )
 
 
@@ -96,12 +125,17 @@ def not_positive_definite():
 
 
 def fft():
-    return _each(lambda x: [jnp.fft.fft(x), jnp.fft.ifft(x, axis=0), jnp.fft.fft2(x), jnp.fft.fftshift(x), jnp.fft.fft(x, 16)], lambda t: _matrix(t, 6, 10))
+    return _each(
+        lambda x: [jnp.fft.fft(x), jnp.fft.ifft(x, axis=0), jnp.fft.fft2(x), jnp.fft.fftshift(x), jnp.fft.fft(x, 16)],
+        lambda t: _matrix(t, 6, 10),
+    )
 
 
 def real_fft():
     x = {t: _matrix(t, 4, 12) for t in ("float32", "float64")}
-    return jax.device_get({t: jax.jit(lambda x: [r := jnp.fft.rfft(x), jnp.fft.irfft(r), jnp.fft.rfftn(x), jnp.fft.irfft(r, 11)])(v) for t, v in x.items()})
+    return jax.device_get(
+        {t: jax.jit(lambda x: [r := jnp.fft.rfft(x), jnp.fft.irfft(r), jnp.fft.rfftn(x), jnp.fft.irfft(r, 11)])(v) for t, v in x.items()}
+    )
 
 
 def fft_gradient():
@@ -120,4 +154,6 @@ def sharded_product():
     mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
     put = lambda a, *p: jax.device_put(a, jax.sharding.NamedSharding(mesh, jax.P(*p)))  # noqa: E731
     a, b = _matrix("float32", 64, 32), _matrix("float32", 32, 16)
-    return jax.device_get([jax.jit(jnp.matmul)(put(a, *p), put(b, *q)) for p in (("x", "y"), (None, "x"), (("x", "y"),)) for q in (("x", "y"), ("y",), ())])
+    return jax.device_get(
+        [jax.jit(jnp.matmul)(put(a, *p), put(b, *q)) for p in (("x", "y"), (None, "x"), (("x", "y"),)) for q in (("x", "y"), ("y",), ())]
+    )

@@ -8,7 +8,10 @@ _KINDS = ["threefry2x32", "rbg", "unsafe_rbg"]
 
 
 def bits():
-    return {kind: jax.device_get([jax.random.bits(jax.random.key(1, impl=kind), (5, 7), t) for t in ("uint8", "uint16", "uint32")]) for kind in _KINDS}
+    return {
+        kind: jax.device_get([jax.random.bits(jax.random.key(1, impl=kind), (5, 7), t) for t in ("uint8", "uint16", "uint32")])
+        for kind in _KINDS
+    }
 
 
 def distributions():
@@ -39,7 +42,9 @@ def distributions():
 
 def splitting():
     key = jax.random.PRNGKey(5)
-    return jax.device_get([key, jax.random.split(key, 5), jax.random.fold_in(key, 9), jax.random.split(key, (2, 3)), jax.random.wrap_key_data(key).dtype.name])
+    return jax.device_get(
+        [key, jax.random.split(key, 5), jax.random.fold_in(key, 9), jax.random.split(key, (2, 3)), jax.random.wrap_key_data(key).dtype.name]
+    )
 
 
 def with_sharded_results():

@@ -64,10 +64,10 @@ def move_to_a_device():
     return [_shards(jax.device_put(x, d)) for d in _DEVICES]
 
 
-def aliases():
-    """may_alias and its opposite."""
+def copies():
+    """A copy that must not share memory outlives the original."""
     x = jax.device_put(_X, _SHARDINGS["tiles"])
-    same, other = jax.device_put(x, x.sharding, may_alias=True), jax.device_put(x, x.sharding, may_alias=False)
+    other = jax.device_put(x, x.sharding, may_alias=False)
     x.delete()
     return np.asarray(other)
 
@@ -85,7 +85,13 @@ def chosen_by_the_compiler():
     """The sharding of results, where nothing is said."""
     f = jax.jit(lambda x: (x * 2, x.T, x.sum(0), x @ jnp.ones((12, 4)), x.reshape(4, 24)))
     names = ["tiles", "rows", "columns", "flat", "replicated"]
-    return {n: [(str(y.sharding.spec) if isinstance(y.sharding, NamedSharding) else "?", _shards(y)) for y in f(jax.device_put(_X, _SHARDINGS[n]))] for n in names}
+    return {
+        n: [
+            (str(y.sharding.spec) if isinstance(y.sharding, NamedSharding) else "?", _shards(y))
+            for y in f(jax.device_put(_X, _SHARDINGS[n]))
+        ]
+        for n in names
+    }
 
 
 def constraints():
@@ -100,7 +106,11 @@ def constraints():
 
 def uneven_inside_a_program():
     """Lengths that the devices don't divide: padded by the partitioner, inside the program only."""
-    f = jax.jit(lambda x: jax.lax.with_sharding_constraint(jax.lax.with_sharding_constraint(x, NamedSharding(_GRID, P(("x", "y")))) * 3, NamedSharding(_GRID, P())))
+    f = jax.jit(
+        lambda x: jax.lax.with_sharding_constraint(
+            jax.lax.with_sharding_constraint(x, NamedSharding(_GRID, P(("x", "y")))) * 3, NamedSharding(_GRID, P())
+        )
+    )
     return [np.asarray(f(np.arange(n, dtype=np.float32))) for n in (1, 3, 5, 7, 10)]
 
 
@@ -115,7 +125,10 @@ def uneven_is_refused():
 def reshaped():
     """A reshape that splits a sharded dimension."""
     x = jax.device_put(_X, _SHARDINGS["flat"])
-    return [_shards(y) for y in jax.jit(lambda x: (x.reshape(2, 4, 12), x.reshape(96), x.reshape(16, 6), x.reshape(4, 2, 3, 4).transpose(1, 0, 2, 3)))(x)]
+    return [
+        _shards(y)
+        for y in jax.jit(lambda x: (x.reshape(2, 4, 12), x.reshape(96), x.reshape(16, 6), x.reshape(4, 2, 3, 4).transpose(1, 0, 2, 3)))(x)
+    ]
 
 
 def inputs_of_mixed_shardings():
@@ -154,5 +167,8 @@ def static_mesh_context():
 
 def of_ones():
     """Arrays made inside a program, sharded."""
-    f = jax.jit(lambda: (jnp.ones((8, 4)), jnp.arange(16), jnp.float32(3)), out_shardings=(_SHARDINGS["tiles"], _SHARDINGS["flat"], _SHARDINGS["replicated"]))
+    f = jax.jit(
+        lambda: (jnp.ones((8, 4)), jnp.arange(16), jnp.float32(3)),
+        out_shardings=(_SHARDINGS["tiles"], _SHARDINGS["flat"], _SHARDINGS["replicated"]),
+    )
     return [_shards(y) for y in f()]

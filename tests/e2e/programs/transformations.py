@@ -16,7 +16,11 @@ def conditionals():
 
 
 def loops():
-    collatz = jax.jit(lambda n: jax.lax.while_loop(lambda s: s[0] != 1, lambda s: (jnp.where(s[0] % 2 == 0, s[0] // 2, 3 * s[0] + 1), s[1] + 1), (n, 0))[1])
+    collatz = jax.jit(
+        lambda n: jax.lax.while_loop(lambda s: s[0] != 1, lambda s: (jnp.where(s[0] % 2 == 0, s[0] // 2, 3 * s[0] + 1), s[1] + 1), (n, 0))[
+            1
+        ]
+    )
     fib = jax.jit(lambda n: jax.lax.fori_loop(0, n, lambda i, s: (s[1], s[0] + s[1]), (0, 1))[0])
     return [int(collatz(27)), [int(fib(n)) for n in (0, 1, 10, 40)]]
 
@@ -28,7 +32,16 @@ def scans():
 
     w = np.eye(4, dtype=np.float32) * 0.7 + 0.1
     f = lambda x, **k: jax.lax.scan(cell, jnp.zeros(4), x, **k)  # noqa: E731
-    return jax.device_get([f(_X), f(_X, reverse=True), f(_X, unroll=2), jax.lax.map(jnp.sum, _X), jax.lax.associative_scan(jnp.add, _X), jax.grad(lambda x: f(x)[0].sum())(_X)])
+    return jax.device_get(
+        [
+            f(_X),
+            f(_X, reverse=True),
+            f(_X, unroll=2),
+            jax.lax.map(jnp.sum, _X),
+            jax.lax.associative_scan(jnp.add, _X),
+            jax.grad(lambda x: f(x)[0].sum())(_X),
+        ]
+    )
 
 
 def derivatives():
@@ -36,14 +49,30 @@ def derivatives():
         return jnp.sum(jnp.tanh(x @ x.T) * jnp.exp(-x.sum()))
 
     return jax.device_get(
-        [jax.grad(f)(_X), jax.value_and_grad(f)(_X), jax.hessian(f)(_X), jax.jacfwd(jnp.sin)(_X[0]), jax.jacrev(lambda x: x**3)(_X[0]), jax.jvp(f, (_X,), (_X * 2,)), jax.vjp(f, _X)[1](2.0), jax.linearize(f, _X)[1](_X), jax.jit(jax.grad(f))(_X)]
+        [
+            jax.grad(f)(_X),
+            jax.value_and_grad(f)(_X),
+            jax.hessian(f)(_X),
+            jax.jacfwd(jnp.sin)(_X[0]),
+            jax.jacrev(lambda x: x**3)(_X[0]),
+            jax.jvp(f, (_X,), (_X * 2,)),
+            jax.vjp(f, _X)[1](2.0),
+            jax.linearize(f, _X)[1](_X),
+            jax.jit(jax.grad(f))(_X),
+        ]
     )
 
 
 def mapping():
     f = lambda a, b: jnp.dot(a, b) / jnp.linalg.norm(a)  # noqa: E731
     return jax.device_get(
-        [jax.vmap(f, (0, None))(_X, _X[0]), jax.vmap(jax.vmap(f, (None, 0)), (0, None))(_X, _X), jax.vmap(jax.grad(lambda x: f(x, x)))(_X), jax.vmap(lambda x: jax.lax.cumsum(x), 1, 1)(_X), jax.vmap(lambda x: x - jax.lax.pmean(x, "i"), axis_name="i")(_X)]
+        [
+            jax.vmap(f, (0, None))(_X, _X[0]),
+            jax.vmap(jax.vmap(f, (None, 0)), (0, None))(_X, _X),
+            jax.vmap(jax.grad(lambda x: f(x, x)))(_X),
+            jax.vmap(lambda x: jax.lax.cumsum(x), 1, 1)(_X),
+            jax.vmap(lambda x: x - jax.lax.pmean(x, "i"), axis_name="i")(_X),
+        ]
     )
 
 
@@ -59,7 +88,9 @@ def custom_derivatives():
         return x * x
 
     square.defjvp(lambda primals, tangents: (square(*primals), 7 * tangents[0]))
-    return jax.device_get([jax.grad(lambda x: clip(x).sum())(_X), jax.jit(jax.grad(lambda x: square(x).sum()))(_X), jax.vmap(jax.grad(square))(_X[0])])
+    return jax.device_get(
+        [jax.grad(lambda x: clip(x).sum())(_X), jax.jit(jax.grad(lambda x: square(x).sum()))(_X), jax.vmap(jax.grad(square))(_X[0])]
+    )
 
 
 def rematerialization():
@@ -78,7 +109,9 @@ def rematerialization():
 def implicit_solves():
     a = np.diag(np.arange(1, 5, dtype=np.float32)) + 0.1
     x = jax.scipy.sparse.linalg.cg(lambda v: a @ v, np.ones(4, np.float32))[0]
-    root = jax.lax.custom_root(lambda x: x**3 - 2, 1.0, lambda f, x: jax.lax.fori_loop(0, 40, lambda _, x: x - f(x) / (3 * x**2), x), lambda g, y: y / g(1.0))
+    root = jax.lax.custom_root(
+        lambda x: x**3 - 2, 1.0, lambda f, x: jax.lax.fori_loop(0, 40, lambda _, x: x - f(x) / (3 * x**2), x), lambda g, y: y / g(1.0)
+    )
     return jax.device_get([x, root])
 
 
@@ -112,7 +145,19 @@ def special_functions():
     from jax.scipy import special, stats
 
     x = np.abs(_X) + 0.3
-    return jax.device_get([special.erf(_X), special.gammaln(x), special.digamma(x), special.i0(x), special.betainc(x, x, x / 3), special.logsumexp(_X), stats.norm.logpdf(_X), special.zeta(x + 1, 2.0), special.expit(_X)])
+    return jax.device_get(
+        [
+            special.erf(_X),
+            special.gammaln(x),
+            special.digamma(x),
+            special.i0(x),
+            special.betainc(x, x, x / 3),
+            special.logsumexp(_X),
+            stats.norm.logpdf(_X),
+            special.zeta(x + 1, 2.0),
+            special.expit(_X),
+        ]
+    )
 
 
 def many_small_programs():
