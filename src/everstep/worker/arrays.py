@@ -147,7 +147,7 @@ class Arrays:
 
     def nbytes(self) -> int:
         """Bytes held in device memory."""
-        return sum(entry.nbytes for entry in list(self._entries.values()) if isinstance(entry, Stored))
+        return sum(map(_held, list(self._entries.values())))
 
     def set(self, array: int, entry: Entry) -> None:
         self._entries[array] = entry
@@ -274,3 +274,12 @@ def _donated() -> Failure:
 
 def _size(shard: Any) -> int:
     return len(shard) if isinstance(shard, bytes) else int(np.prod(shard.shape, dtype=np.int64)) * shard.dtype.itemsize
+
+
+def _held(entry: Entry) -> int:
+    """Bytes behind an entry. A placeholder stays in the table until somebody asks for the array."""
+    if isinstance(entry, Future):
+        if not entry.done() or entry.exception() is not None:
+            return 0
+        entry = entry.result()
+    return entry.nbytes if isinstance(entry, Stored) else 0

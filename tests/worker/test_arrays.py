@@ -1,0 +1,18 @@
+"""What the table of arrays says of itself."""
+
+from concurrent.futures import Future
+
+from everstep.wire.errors import Code, Failure
+from everstep.worker.arrays import Arrays, Stored
+
+
+def test_bytes_count_whether_or_not_somebody_has_asked_for_the_array() -> None:
+    arrays = Arrays()
+    there, pending, failed = Future[Stored](), Future[Stored](), Future[Stored]()
+    there.set_result(Stored("f32", None, None, 32))
+    failed.set_exception(Failure(Code.UNKNOWN, "it did not work"))
+    for number, entry in enumerate([Stored("f32", None, None, 8), there, pending, failed, Failure(Code.UNKNOWN, "nor did this")]):
+        arrays.set(number, entry)
+    assert arrays.nbytes() == 40
+    pending.set_result(Stored("f32", None, None, 2))
+    assert arrays.nbytes() == 42
