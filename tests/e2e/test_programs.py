@@ -34,7 +34,11 @@ def collected(request: pytest.FixtureRequest, cluster: GetCluster, tmp_path_fact
         environment = plain() if layout is None else cluster(layout.slices, layout.workers_per_slice, layout.devices_per_worker).environment
         return outcomes.collect(program, environment, tmp_path_factory.mktemp(f"{layout}-{program}"))
 
-    wanted = [item.callspec.params for item in request.session.items if hasattr(item, "callspec") and {"program", "layout"} <= item.callspec.params.keys()]
+    wanted = [
+        item.callspec.params
+        for item in request.session.items
+        if hasattr(item, "callspec") and {"program", "layout"} <= item.callspec.params.keys()
+    ]
     for layout in dict.fromkeys(params["layout"] for params in wanted):
         cluster(layout.slices, layout.workers_per_slice, layout.devices_per_worker)  # here: threads must not start two
     with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool:
