@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,12 +40,18 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def find(name: str | None) -> rundirectory.RunDirectory:
-    """The run directory of the head called so, or of the only one. Raises UsageError if there is none or no only one."""
+    """The run directory of the head called so, of that which JAX_BACKEND_TARGET names, or of the only one.
+
+    Raises UsageError if there is none or no only one.
+    """
     heads = {directory.name: directory for directory in rundirectory.running()}
     if name is not None:
         if name not in heads:
             raise UsageError(f"no head called {name!r} is running" + (f"; running: {', '.join(heads)}" if heads else ""))
         return heads[name]
+    for directory in heads.values():  # within `everstep run` its own head is meant
+        if os.environ.get("JAX_BACKEND_TARGET") == f"grpc://{directory.target()}":
+            return directory
     if not heads:
         raise UsageError("no head is running: start one with `everstep up` or `everstep run`")
     if len(heads) > 1:

@@ -208,9 +208,12 @@ class Programs:
     async def _compile(self, key: bytes, request: CompileRequest, placement: Placement) -> tuple[Executable, Member, int]:
         await self._dispatcher.opened()
         world = self.world
-        member = next((m for slot in placement.slots if (m := self._members.get(slot)) is not None), None)
-        if member is None or world is None:
-            raise Failure(Code.DATA_LOSS, f"worker {placement.slots[0]} is lost and not back yet")
+        for slot in placement.slots:
+            if self._members.get(slot) is None:
+                raise Failure(Code.DATA_LOSS, f"worker {slot} is lost and not back yet, and this program is to run on it")
+        member = self._members.get(placement.slots[0])
+        assert member is not None
+        assert world is not None
         number = next(_numbers)
         message = wire.ToWorker(compile=self._compile_message(number, world, request, request.devices, member))
         # It may be ready before this task hears that the program is compiled.
