@@ -30,6 +30,7 @@ from everstep.wire.errors import Failure
 
 log = logging.getLogger(__name__)
 
+FORM_PAUSE = 1.0  # seconds between attempts to form a world of workers that are all there
 EXIT_NEWS = 0.05  # seconds to wait for the launcher to say how a process ended whose connection has closed
 
 
@@ -204,14 +205,26 @@ class Runtime:
             self._forming = asyncio.ensure_future(self._form())
 
     async def _form(self) -> None:
-        members = list(self.members)
-        coordination = self.config.coordination() if len(members) > 1 else None
-        try:
-            world = await worlds.form(members, self.dispatcher, coordination)
-        except (Failure, TimeoutError) as error:
-            log.error("can't form a world of %s: %s", ", ".join(m.slot.name for m in members), error)
-            if not self._started.is_set() and not self.fatal.done():
-                self.fatal.set_result(f"the workers could not form a world: {error}")
+        """Make a world of the members there are; again, if they change meanwhile."""
+        while members := list(self.members):
+            coordination = self.config.coordination() if len(members) > 1 else None
+            try:
+                world = await worlds.form(members, self.dispatcher, coordination)
+            except (Failure, TimeoutError) as error:
+                log.error("can't form a world of %s: %s", ", ".join(m.slot.name for m in members), error)
+                self._close_coordination(coordination)
+                if not self._started.is_set():
+                    self._give_up(f"the workers could not form a world: {error}")
+                    return
+                if list(self.members) == members:
+                    await asyncio.sleep(FORM_PAUSE)
+                continue
+            if list(self.members) == members:
+                break
+            worlds.break_up(world)
+            self._close_coordination(coordination)
+        else:
+            self.dispatcher.open()  # nobody is left: let what waits fail
             return
         self._world = self.programs.world = world
         if self._topology is None:
@@ -220,6 +233,10 @@ class Runtime:
         log.info("world %d is up: %s", world.number, ", ".join(world.slots))
         self.dispatcher.open()
         self._started.set()
+
+    def _give_up(self, why: str) -> None:
+        if not self.fatal.done():
+            self.fatal.set_result(why)
 
     def _lose(self, member: Member, cause: str) -> None:
         """A worker is dead: everything that waits for it fails now, and the others leave what they do with it."""
@@ -239,12 +256,9 @@ class Runtime:
                 if held and not array.is_freed:
                     array.mark_failed(failure, held)
         self._leave_world()
-        if not self._started.is_set() and not self.fatal.done():
-            self.fatal.set_result(failure.message)
-        if len(self.members):
-            self._form_world()
-        else:
-            self.dispatcher.open()  # let what waits fail
+        if not self._started.is_set():
+            self._give_up(failure.message)
+        self._form_world()
 
     def _stuck(self, operation: Operation) -> None:
         """A program failed on some of its workers while others wait for them in a collective: pull those out."""
@@ -258,8 +272,12 @@ class Runtime:
         if world is None:
             return
         worlds.break_up(world)
-        if world.coordination is not None:
-            asyncio.get_running_loop().run_in_executor(None, world.coordination.close)
+        self._close_coordination(world.coordination)
+
+    @staticmethod
+    def _close_coordination(coordination: Coordination | None) -> None:
+        if coordination is not None:
+            asyncio.get_running_loop().run_in_executor(None, coordination.close)
 
     async def _watch_heartbeats(self) -> None:
         loop = asyncio.get_running_loop()
