@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import shutil
+import signal
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ _SHARED_MEMORY = pathlib.Path("/dev/shm")
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_behind() -> Iterator[None]:
     """Fails the session if it leaves a process, a socket, a run directory or a shared-memory file."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored when started in the background, and children inherit that
     runtime = pathlib.Path(tempfile.mkdtemp(prefix="evt-"))  # short: paths of sockets must be
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
