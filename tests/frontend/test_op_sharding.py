@@ -142,6 +142,7 @@ def test_shards_in_one_place_may_differ(kind: int) -> None:
 def test_whole_arrays() -> None:
     assert cut(OP(type=OP.REPLICATED), 3) == Cut((), (0, 0, 0))
     assert cut(OP(type=OP.MAXIMAL, tile_assignment_devices=[0]), 1) == Cut((), (0,))
+    assert cut(OP(type=OP.MAXIMAL, tile_assignment_devices=[1]), 2) == Cut((), (0, 0))
     assert cut(OP(named_sharding=xla.NamedSharding()), 2) == Cut((), (0, 0))
 
 
@@ -150,7 +151,6 @@ def test_whole_arrays() -> None:
     [
         (OP(type=OP.UNKNOWN), Code.UNIMPLEMENTED),
         (OP(type=OP.TUPLE), Code.UNIMPLEMENTED),
-        (OP(type=OP.MAXIMAL, tile_assignment_devices=[1]), Code.UNIMPLEMENTED),
         (OP(type=OP.OTHER, tile_assignment_dimensions=[2]), Code.INVALID_ARGUMENT),
         (OP(type=OP.OTHER, tile_assignment_dimensions=[-2, -2]), Code.INVALID_ARGUMENT),
         (OP(type=OP.OTHER, tile_assignment_dimensions=[1 << 40, 1 << 40]), Code.INVALID_ARGUMENT),

@@ -32,14 +32,24 @@ class Placement:
         self.slot_of = {device: slot_of_device[device] for device in devices}
 
 
+class Memory:
+    """What arrays that share shards have in common. readers: operations on other workers that still read them."""
+
+    __slots__ = ("readers",)
+
+    def __init__(self) -> None:
+        self.readers = 0
+
+
 class Array:
     """One array of a session.
 
     operations: those that give it its content, kept until they have all reported.
     pins: operations on other workers that still read its shards; they are not freed before.
+    memory: of its shards. No program may take it over while it is read, under whichever array's name.
     """
 
-    __slots__ = ("failures", "id", "is_deleted", "is_freed", "is_released", "operations", "pins", "placement", "spec")
+    __slots__ = ("failures", "id", "is_deleted", "is_freed", "is_released", "memory", "operations", "pins", "placement", "spec")
 
     def __init__(self, number: int, spec: ArraySpec, placement: Placement, operations: tuple[Operation, ...] = ()) -> None:
         self.id = number
@@ -51,6 +61,7 @@ class Array:
         self.is_released = False  # the program has no handle to it any more
         self.is_freed = False  # workers have been told to forget it, or never knew it
         self.pins = 0
+        self.memory: tuple[Memory, ...] = (Memory(),)
 
     @property
     def failure(self) -> Failure | None:

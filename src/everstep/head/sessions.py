@@ -193,6 +193,7 @@ class Session:
                     operations[operation.number] = operation
                     operation.feed(result, frozenset((device,)))
         result.operations = tuple(operations.values())
+        result.memory = tuple(dict.fromkeys(memory for array, _ in shards for memory in array.memory))
         messages = {slot: wire.ToWorker(assemble=wire.Assemble(array=result.id, shards=held)) for slot, held in refs.items()}
         self._dispatcher.dispatch(None, placement.slots, messages)
         return result
@@ -227,10 +228,15 @@ class Session:
                     box=wire.Box(start=part.box.start, size=part.box.size) if part.box is not None else None,
                     to=part.to,
                 )
+        if any(
+            part.box is None and part.device == device
+            for device, parts in zip(spec.sharding.devices, pieces, strict=True)
+            for part in parts
+        ):
+            result.memory += array.memory  # workers share a shard that stays where it is
         self._dispatcher.dispatch(operation, placement.slots, messages)
         if len(sources) > 1 or sources != set(placement.slots):
-            array.pins += 1
-            operation.on_drained(lambda: self._unpin(array))
+            self._pin(array, operation)
         return result
 
     # ------------------------------------------------------------------ data back to the program
@@ -273,8 +279,16 @@ class Session:
         for slots, ids in by_slots.items():
             self._dispatcher.dispatch(None, slots, wire.ToWorker(delete=wire.Delete(arrays=ids)))
 
+    def _pin(self, array: Array, operation: Operation) -> None:
+        array.pins += 1
+        for memory in array.memory:
+            memory.readers += 1
+        operation.on_drained(lambda: self._unpin(array))
+
     def _unpin(self, array: Array) -> None:
         array.pins -= 1
+        for memory in array.memory:
+            memory.readers -= 1
         if array.is_deleted:
             self._free([array])
 
@@ -308,7 +322,7 @@ class Session:
         placement = program.placement
         operation = self._dispatcher.operation(program.name, placement.slots, spanning=program.spanning)
         results = [self._new(spec, placement, operation) for spec in outputs]
-        pinned = [index for index in donated if arguments[index].pins]
+        pinned = [index for index in donated if any(memory.readers for memory in arguments[index].memory)]
         message = wire.Execute(
             program=program.number,
             arguments=[array.id for array in arguments],

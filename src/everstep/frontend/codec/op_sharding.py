@@ -42,8 +42,8 @@ def cut(sharding: xla.OpSharding, shards: int) -> Cut:
             return _cut_by_tiles(sharding, shards)
         case _Type.MANUAL | _Type.UNREDUCED:
             return Cut((), (0,) * shards, distinct=shards > 1)
-        case _Type.MAXIMAL if shards == 1:
-            return Cut((), (0,))
+        case _Type.MAXIMAL:  # results of host callbacks, say: computed for one device, given to all
+            return Cut((), (0,) * shards)
         case kind:
             raise unimplemented(f"a sharding of type {_name(kind)} over {shards} devices does not say what each of them holds")
 
