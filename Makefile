@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 RUN := $(VENV)/bin/python
+# Further options for pytest.
+PYTEST ?=
 
 .PHONY: help setup test lint types unit e2e demo test-jax bench protos clean
 
@@ -32,10 +34,10 @@ types: setup
 	$(RUN) -m mypy
 
 unit: setup
-	$(RUN) -m pytest -q --ignore tests/e2e
+	$(RUN) -m pytest -q $(PYTEST) --ignore tests/e2e
 
 e2e: setup
-	$(RUN) -m pytest -q tests/e2e
+	$(RUN) -m pytest -q $(PYTEST) tests/e2e
 
 demo: setup
 	$(VENV)/bin/everstep run --slices 2 --devices-per-worker 1 -- $(RUN) examples/gpt.py

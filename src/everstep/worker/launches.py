@@ -23,7 +23,7 @@ from everstep.worker.programs import Program
 from everstep.worker.reports import Reporter
 from everstep.worker.world import World
 
-_PATIENCE = 1.0  # seconds
+_PATIENCE = 3.0  # seconds
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
