@@ -23,7 +23,7 @@ def _data(step, n=32, d=16):
 def _network():
     rng = np.random.default_rng(42)
     w1, w2 = (rng.standard_normal(s).astype(np.float32) * 0.3 for s in ((16, 64), (64, 1)))
-    params = {"w1": w1, "b1": np.zeros(64, np.float32), "w2": w2, "b2": np.zeros(1, np.float32)}
+    params = {"w1": w1, "b1": np.full(64, 0.1, np.float32), "w2": w2, "b2": np.full(1, 0.1, np.float32)}
     specs = {"w1": P(None, "model"), "b1": P("model"), "w2": P("model"), "b2": P()}
     return {k: jax.device_put(v, NamedSharding(_MESH, specs[k])) for k, v in params.items()}
 
