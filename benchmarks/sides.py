@@ -17,6 +17,8 @@ from types import TracebackType
 
 SAME_PASSES = "--xla_disable_hlo_passes=cpu-all-reduce-combiner"  # what Everstep's workers leave out
 
+_ANSWER = "seconds: "
+
 Measurement = Callable[[], Sequence[float]]
 
 
@@ -49,20 +51,21 @@ class Side:
             assert process.stdin is not None
             process.stdin.write(what + "\n")
             process.stdin.flush()
-        answers = []
-        for process in self._processes:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line:
-                raise RuntimeError(f"{self.name}: the program ended while it measured {what!r}")
-            answers.append(json.loads(line))
-        return list(answers[0])
+        answers = [self._answer(process) for process in self._processes]
+        return answers[0]
+
+    def _answer(self, process: subprocess.Popen[str]) -> list[float]:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith(_ANSWER):  # libraries print as well
+                return list(json.loads(line.removeprefix(_ANSWER)))
+        raise RuntimeError(f"{self.name}: the program has ended while it was measured")
 
 
 def serve(measurements: Mapping[str, Measurement]) -> None:
     """The program's side: run the measurements that are asked for, until there are no more."""
     for line in sys.stdin:
-        print(json.dumps(list(measurements[line.strip()]())), flush=True)
+        print(_ANSWER + json.dumps(list(measurements[line.strip()]())), flush=True)
 
 
 def everstep(file: str, *, workers: int, devices: int) -> Side:
