@@ -17,11 +17,12 @@ VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "tools", 
 # Which rooms a room may import from. `cli` puts everything together.
 ARROWS: dict[str, set[str]] = {
     "cli": {"control", "frontend", "head", "launch", "worker", "wire"},
-    "control": {"wire"},
+    "control": {"observe", "wire"},
     "frontend": {"head", "wire"},
-    "head": {"wire"},
+    "head": {"observe", "wire"},
     "jax_plugin": {"wire"},
     "launch": {"wire"},
+    "observe": set(),
     "wire": set(),
     "worker": {"wire"},
 }

@@ -141,7 +141,7 @@ def test_a_port(start: Start) -> None:
 def test_logs_are_kept_where_asked(tmp_path: pathlib.Path) -> None:
     assert everstep("run", "--log-directory", str(tmp_path), *python("pass")).returncode == 0
     assert {path.name for path in tmp_path.iterdir()} == {"head.log", "s0w0.1.log"}
-    assert "worker s0w0 joined" in (tmp_path / "head.log").read_text()
+    assert "worker s0w0 (slice 0, incarnation 1" in (tmp_path / "head.log").read_text()
 
 
 def test_shared_directory_where_asked(tmp_path: pathlib.Path) -> None:

@@ -15,7 +15,17 @@ from everstep.cli.status import describe
 
 Start = Callable[..., Running]
 
-WORKER = {"up": True, "incarnation": 1, "pid": 11, "host": "here", "devices": [0, 1], "arrays": 3, "bytes": 96, "programs": 2}
+WORKER = {
+    "up": True,
+    "state": "up",
+    "incarnation": 1,
+    "pid": 11,
+    "host": "here",
+    "devices": [0, 1],
+    "arrays": 3,
+    "bytes": 96,
+    "programs": 2,
+}
 
 
 def test_text() -> None:
@@ -25,16 +35,16 @@ def test_text() -> None:
         "target": "grpc://unix:/x",
         "slices": [
             {"slice": 0, "workers": [{"name": "s0w0"} | WORKER]},
-            {"slice": 1, "workers": [{"name": "s1w0"} | WORKER | {"up": False, "pid": None, "devices": [2, 3]}]},
+            {"slice": 1, "workers": [{"name": "s1w0"} | WORKER | {"up": False, "state": "lost", "pid": None, "devices": [2, 3]}]},
         ],
         "sessions": [{"session": 1, "label": "train.py", "arrays": 3, "bytes": 192, "programs": 2}],
     }
     assert describe(status).splitlines() == [
         "head x (pid 10) at grpc://unix:/x",
         "",
-        "slice  name  up   incarnation  pid  host  devices  arrays  bytes  programs",
-        "0      s0w0  yes  1            11   here  0,1      3       96     2",
-        "1      s1w0  no   1            -    here  2,3      3       96     2",
+        "slice  name  state  incarnation  pid  host  devices  arrays  bytes  programs",
+        "0      s0w0  up     1            11   here  0,1      3       96     2",
+        "1      s1w0  lost   1            -    here  2,3      3       96     2",
         "",
         "session  label     arrays  bytes  programs",
         "1        train.py  3       192    2",

@@ -12,9 +12,10 @@ import grpc
 import pytest
 
 from everstep.control import client, service
+from everstep.observe.events import Events, Kind
 from everstep.wire import channel_pb2 as channel
 from everstep.wire import control_pb2 as control
-from everstep.wire.errors import Code, Failure
+from everstep.wire.errors import Code, Failure, invalid
 
 
 class Callbacks:
@@ -38,10 +39,27 @@ class Callbacks:
         self.results.put_nowait((uuid, call, list(values), error))
 
 
+class Head:
+    """A head with one worker, s0w0."""
+
+    def __init__(self, callbacks: Callbacks) -> None:
+        self.callbacks = callbacks
+        self.events = Events(lambda: 12.5)
+        self.killed: list[tuple[str, int]] = []
+
+    def status(self) -> dict[str, Any]:
+        return {"name": "x", "workers": [1, 2]}
+
+    def kill(self, worker: str, signal: int) -> None:
+        if worker != "s0w0":
+            raise invalid(f"this run has no worker {worker!r}")
+        self.killed.append((worker, signal))
+
+
 @contextlib.asynccontextmanager
-async def served(path: pathlib.Path, callbacks: Callbacks) -> AsyncIterator[grpc.aio.Channel]:
+async def served(path: pathlib.Path, callbacks: Callbacks, head: Head | None = None) -> AsyncIterator[grpc.aio.Channel]:
     server = grpc.aio.server()
-    service.add_to_server(server, lambda: {"name": "x", "workers": [1, 2]}, callbacks)
+    service.add_to_server(server, head or Head(callbacks))
     server.add_insecure_port(f"unix:{path}/head.sock")
     await server.start()
     async with grpc.aio.insecure_channel(f"unix:{path}/head.sock") as connection:
@@ -70,6 +88,49 @@ def test_status(tmp_path: pathlib.Path) -> None:
             return await asyncio.to_thread(client.status, f"unix:{tmp_path}/head.sock")
 
     assert asyncio.run(main()) == {"name": "x", "workers": [1, 2]}
+
+
+def test_kill(tmp_path: pathlib.Path) -> None:
+    head = Head(Callbacks())
+
+    async def main() -> None:
+        async with served(tmp_path, head.callbacks, head):
+            await asyncio.to_thread(client.kill, f"unix:{tmp_path}/head.sock", "s0w0", 9)
+            with pytest.raises(Failure, match="FAILED_PRECONDITION: this run has no worker 's9w9'"):
+                await asyncio.to_thread(client.kill, f"unix:{tmp_path}/head.sock", "s9w9", 9)
+
+    asyncio.run(main())
+    assert head.killed == [("s0w0", 9)]
+
+
+def test_events_so_far(tmp_path: pathlib.Path) -> None:
+    head = Head(Callbacks())
+    first = head.events.add(Kind.LOST, "worker s0w0 is lost", slice=0, worker="s0w0", incarnation=3)
+    second = head.events.add(Kind.WORLD, "world 2 is up", world=2)
+
+    async def main() -> None:
+        async with served(tmp_path, head.callbacks, head):
+            assert await asyncio.to_thread(lambda: list(client.events(f"unix:{tmp_path}/head.sock"))) == [first, second]
+            assert await asyncio.to_thread(lambda: list(client.events(f"unix:{tmp_path}/head.sock", after=1))) == [second]
+
+    asyncio.run(main())
+    assert str(first) == "00:00:12.500  lost        worker s0w0 is lost"
+
+
+def test_events_as_they_come(tmp_path: pathlib.Path) -> None:
+    head = Head(Callbacks())
+    head.events.add(Kind.JOINED, "one")
+
+    async def main() -> list[str]:
+        async with served(tmp_path, head.callbacks, head):
+            events = client.events(f"unix:{tmp_path}/head.sock", follow=True)
+            seen = [(await asyncio.to_thread(next, events)).message]
+            head.events.add(Kind.LOST, "two")
+            seen.append((await asyncio.to_thread(next, events)).message)
+            await asyncio.to_thread(events.close)
+            return seen
+
+    assert asyncio.run(main()) == ["one", "two"]
 
 
 def test_nobody_there(tmp_path: pathlib.Path) -> None:

@@ -33,7 +33,7 @@ class Scene:
         self.members = Members(2, 1, 1)
         self.links = {name: RecordingLink() for name in self.members.slots}
         for name, link in self.links.items():
-            self.members.join(wire.Hello(name=name, incarnation=1, devices=[wire.DeviceInfo(platform="cpu")]), link)
+            self.members.join(wire.Hello(name=name, incarnation=1, devices=[wire.DeviceInfo(platform="cpu")]), link).is_up = True
         self.stuck: list[Operation] = []
         self.dispatcher = Dispatcher(self.members, self.stuck.append)
 
@@ -53,8 +53,9 @@ class Scene:
 
     def lose(self, name: str) -> None:
         member = self.member(name)
-        self.members.remove(member)
-        self.dispatcher.lose(member, lost(member, "signal 9 (SIGKILL)"))
+        failure = lost(member, "signal 9 (SIGKILL)", 0.0)
+        self.members.remove(member, failure)
+        self.dispatcher.lose(member, failure)
 
 
 def run(scenario: Any) -> None:

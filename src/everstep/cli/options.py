@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from everstep.cli.errors import UsageError
+from everstep.launch.supervisor import Policy
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
@@ -57,6 +58,12 @@ class HeadOptions:
     listen: Address | None
     join: Address | None
     insecure_listen: bool
+    heartbeat_timeout: float
+    progress_timeout: float | None
+    no_replace: bool
+    max_restarts: int
+    restart_window: float
+    spares: int
     shared_directory: pathlib.Path | None
     log_directory: pathlib.Path | None
 
@@ -70,6 +77,11 @@ class HeadOptions:
                 if address is not None and not address.is_loopback:
                     raise UsageError(_refusal(option, address))
         return options
+
+    @property
+    def policy(self) -> Policy:
+        """When workers are replaced."""
+        return Policy(not self.no_replace, self.max_restarts, self.restart_window, self.spares)
 
     def arguments(self) -> list[str]:
         """The command line that gives these options again."""
@@ -108,6 +120,22 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
     machines.add_argument(
         "--join", type=address, metavar="HOST:PORT", help="don't start workers; wait for `everstep worker` to join at this address"
     )
+    failure = parser.add_argument_group("failure")
+    failure.add_argument(
+        "--heartbeat-timeout", type=seconds, default=10.0, metavar="S", help="a worker silent for so many seconds is dead (default 10)"
+    )
+    failure.add_argument(
+        "--progress-timeout",
+        type=seconds,
+        metavar="S",
+        help="a worker whose program makes no progress for so long is dead (default: off)",
+    )
+    failure.add_argument("--no-replace", action="store_true", help="start no process in the place of a dead worker")
+    failure.add_argument(
+        "--max-restarts", type=index, default=10, metavar="N", help="restarts of each worker within the window (default 10)"
+    )
+    failure.add_argument("--restart-window", type=seconds, default=600.0, metavar="S", help="seconds that restarts count for (default 600)")
+    failure.add_argument("--spares", type=index, default=0, metavar="K", help="processes kept ready to take a dead worker's place at once")
     head = parser.add_argument_group("head")
     head.add_argument(
         "--name", type=name, default=None, help="name of the head, for `everstep status --head NAME` (default: a short random one)"
@@ -128,6 +156,17 @@ def count(text: str) -> int:
 def index(text: str) -> int:
     """A number that counts from zero."""
     return _integer(text, 0, 1 << 31, "a number")
+
+
+def seconds(text: str) -> float:
+    """A time that is not zero."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+    if not 0.1 <= value <= 1e9:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from 0.1 on")
+    return value
 
 
 def _integer(text: str, low: int, high: int, what: str) -> int:

@@ -77,9 +77,9 @@ class _Head:
             if buffers is not None:
                 buffers.serve(runtime.buffers)
             await self._listen(runtime)
-            await stack.enter_async_context(self._served(runtime))
-            workers = Workers(launcher, runtime)
+            workers = Workers(launcher, self._options.policy, runtime)
             stack.callback(workers.close)
+            await stack.enter_async_context(self._served(runtime, workers))
             if self._options.join is None:
                 await workers.start(self._specs(runtime))
             else:
@@ -105,6 +105,9 @@ class _Head:
             directory=self._shared,
             coordination=coordination,
             bulk_address=bulk_address,
+            heartbeat_interval=min(1.0, chosen.heartbeat_timeout / 5),
+            heartbeat_timeout=chosen.heartbeat_timeout,
+            progress_timeout=chosen.progress_timeout,
         )
 
     def _remote_buffers(self, stack: contextlib.AsyncExitStack) -> RemoteBuffers | None:
@@ -128,15 +131,15 @@ class _Head:
             self._channel = str(options.Address(join.host, server.sockets[0].getsockname()[1]))
 
     @contextlib.asynccontextmanager
-    async def _served(self, runtime: Runtime) -> AsyncIterator[None]:
+    async def _served(self, runtime: Runtime, workers: Workers) -> AsyncIterator[None]:
         """Programs and the command line are served. The unix socket is there in any case: `everstep status` uses it."""
         server = grpc.aio.server(options=_SERVER_OPTIONS)
         frontend.add_to_server(server, runtime)
-        control.add_to_server(server, lambda: self._status(runtime), runtime.callbacks)
         _bind(server, self._directory.target())
         if (listen := self._options.listen) is not None:
             port = _bind(server, str(listen))
             self._target = str(options.Address(listen.host, port))
+        control.add_to_server(server, _Control(self._options.name, self._target, runtime, workers))
         await server.start()
         try:
             yield
@@ -176,8 +179,19 @@ class _Head:
             "devices": len(runtime.members.devices),
         }
 
-    def _status(self, runtime: Runtime) -> dict[str, Any]:
-        return {"name": self._options.name, "pid": os.getpid(), "target": f"grpc://{self._target}"} | runtime.status()
+
+class _Control:
+    """What the head offers to the command line and the plugin."""
+
+    def __init__(self, name: str, target: str, runtime: Runtime, workers: Workers) -> None:
+        self._about = {"name": name, "pid": os.getpid(), "target": f"grpc://{target}"}
+        self._runtime = runtime
+        self.callbacks = runtime.callbacks
+        self.events = runtime.events
+        self.kill = workers.kill
+
+    def status(self) -> dict[str, Any]:
+        return self._about | self._runtime.status()
 
 
 def _end_in_any_case() -> None:

@@ -12,7 +12,7 @@ from everstep.cli import options, rundirectory
 from everstep.cli.errors import CommandError, UsageError
 from everstep.wire.errors import Failure
 
-_WORKER_COLUMNS = ("slice", "name", "up", "incarnation", "pid", "host", "devices", "arrays", "bytes", "programs")
+_WORKER_COLUMNS = ("slice", "name", "state", "incarnation", "pid", "host", "devices", "arrays", "bytes", "programs")
 _SESSION_COLUMNS = ("session", "label", "arrays", "bytes", "programs")
 
 

@@ -21,10 +21,11 @@ def add_parser(commands: options.Subcommands) -> None:
     parser.add_argument("--slice", type=options.index, required=True, metavar="S", help="the slice it belongs to, from 0")
     parser.add_argument("--worker", type=options.index, default=0, metavar="W", help="which worker of the slice, from 0 (default 0)")
     parser.add_argument("--devices", type=options.count, default=1, metavar="D", help="how many devices it has (default 1)")
-    parser.add_argument("--incarnation", type=options.count, default=1, metavar="I", help="higher than that of any before in this place")
+    parser.add_argument("--incarnation", type=options.index, default=0, metavar="I", help=argparse.SUPPRESS)
     parser.add_argument("--token-file", type=pathlib.Path, metavar="FILE", help="holds the token that the head has printed")
     for hidden in ("--name", "--shared-directory", "--run-directory"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
+    parser.add_argument("--spare", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--lifeline", type=options.index, help=argparse.SUPPRESS)
     parser.set_defaults(execute=execute)
 
@@ -48,6 +49,7 @@ def execute(arguments: argparse.Namespace) -> int:
             worker=arguments.worker,
             incarnation=arguments.incarnation,
             devices=arguments.devices,
+            spare=arguments.spare,
             shared_directory=arguments.shared_directory,
             farewell=lifeline.clean_up if lifeline is not None else lambda: None,
         )

@@ -1,72 +1,71 @@
-"""The workers that a head starts for itself, and what becomes of them."""
+"""The workers that a head starts for itself: couples what watches their processes with the runtime."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
+import signal as signals
 from collections.abc import Iterable
 
 from everstep.cli.errors import CommandError
 from everstep.head.runtime import Runtime
-from everstep.launch.seam import Exit, Launcher, Process, WorkerSpec
+from everstep.launch.seam import Launcher, WorkerSpec
+from everstep.launch.supervisor import Policy, Supervisor
+from everstep.wire.errors import Code, Failure, invalid
 
 log = logging.getLogger(__name__)
 
-_LINES = 20  # of a worker's log are shown when it ends
-_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)  # the worker has nothing to say about these
-
 
 class Workers:
-    """Starts workers, and tells the runtime of each end the moment it is known."""
+    """Couples a supervisor and a runtime."""
 
-    def __init__(self, launcher: Launcher, runtime: Runtime) -> None:
-        self._launcher = launcher
+    def __init__(self, launcher: Launcher, policy: Policy, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._up = False
-        self._watches: set[asyncio.Task[None]] = set()
-        self._first_end: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._supervisor = Supervisor(launcher, policy, self)
+        runtime.fence = self._supervisor.fence
 
     async def start(self, specs: Iterable[WorkerSpec]) -> None:
         """Raises CommandError if a process can't be started."""
-        for spec in specs:
-            try:
-                process = await self._launcher.start(spec)
-            except OSError as error:
-                raise CommandError(f"worker {spec.name} can't be started: {error}") from error
-            watch = asyncio.ensure_future(self._watch(process))
-            self._watches.add(watch)
-            watch.add_done_callback(self._watches.discard)
+        try:
+            await self._supervisor.start(specs)
+        except OSError as error:
+            raise CommandError(f"a worker can't be started: {error}") from error
 
     async def until_started(self) -> None:
-        """Wait until the runtime is up. Raises CommandError if a worker ends before, or it can't be for another reason."""
+        """Wait until the runtime is up. Raises CommandError if a worker ends by itself before, or it can't be for another reason."""
         started = asyncio.ensure_future(self._runtime.started())
-        await asyncio.wait((started, self._first_end, self._runtime.fatal), return_when=asyncio.FIRST_COMPLETED)
+        first_end, fatal = self._supervisor.first_end, self._runtime.fatal
+        await asyncio.wait((started, first_end, fatal), return_when=asyncio.FIRST_COMPLETED)
         if started.done():
-            self._up = True
+            self._supervisor.started()
             return
         started.cancel()
         # How a process ended and what it said is the better story, and may come a moment after the end of its connection.
-        await asyncio.wait((self._first_end,), timeout=0.2)
-        raise CommandError((self._first_end if self._first_end.done() else self._runtime.fatal).result())
+        await asyncio.wait((first_end,), timeout=0.2)
+        raise CommandError((first_end if first_end.done() else fatal).result())
+
+    def kill(self, worker: str, signal: int) -> None:
+        """Send it a signal. Raises Failure if that can't be done."""
+        if worker not in self._runtime.members.slots:
+            raise invalid(f"this run has no worker {worker!r}; it has {', '.join(self._runtime.members.slots)}")
+        self._runtime.history.killed(worker, signals.Signals(signal).name)
+        if not self._supervisor.signal(worker, signal):
+            raise Failure(Code.FAILED_PRECONDITION, f"worker {worker} has no process of this head at the moment")
 
     def close(self) -> None:
         """From now on ends are of no interest."""
-        for watch in tuple(self._watches):
-            watch.cancel()
+        self._supervisor.close()
 
-    async def _watch(self, process: Process) -> None:
-        end = await process.wait()
-        spec = process.spec
-        self._runtime.worker_exited(spec.name, spec.incarnation, str(end))
-        words = _last_words(process, end)
-        if words and self._up:
-            log.warning("the last words of worker %s:%s", spec.name, words)
-        if not self._first_end.done():
-            self._first_end.set_result(f"worker {spec.name} has ended before everything was up: {end}{words}")
+    # What the supervisor tells.
 
+    def exited(self, name: str, incarnation: int, how: str) -> None:
+        self._runtime.worker_exited(name, incarnation, how)
 
-def _last_words(process: Process, end: Exit) -> str:
-    if end.signal in _FROM_OUTSIDE:
-        return ""
-    return "".join(f"\n  {process.spec.name}| {line}" for line in process.last_words().splitlines()[-_LINES:])
+    def take_spare(self, spare: str, name: str, incarnation: int) -> bool:
+        return self._runtime.take_spare(spare, name, incarnation)
+
+    def restarting(self, name: str, incarnation: int, delay: float, spare: str | None) -> None:
+        self._runtime.history.restarting(name, incarnation, delay, spare)
+
+    def given_up(self, name: str, why: str) -> None:
+        self._runtime.history.given_up(name, why)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 import grpc
 
+from everstep.observe.events import Events
 from everstep.wire import channel_pb2 as channel
 from everstep.wire import control_pb2 as control
 from everstep.wire.errors import Code, Failure
@@ -33,22 +34,55 @@ class Callbacks(Protocol):
         """Its answer to a call. One that nobody waits for is ignored."""
 
 
-def add_to_server(server: grpc.aio.Server, status: Callable[[], Mapping[str, Any]], callbacks: Callbacks) -> None:
-    """Serve Control on `server`. `status` gives what can be written as one JSON object."""
+class Head(Protocol):
+    """What is served."""
+
+    @property
+    def callbacks(self) -> Callbacks: ...
+
+    @property
+    def events(self) -> Events: ...
+
+    def status(self) -> Mapping[str, Any]:
+        """What can be written as one JSON object."""
+
+    def kill(self, worker: str, signal: int) -> None:
+        """Send a signal to a worker's process. Raises Failure if that can't be done."""
+
+
+def add_to_server(server: grpc.aio.Server, head: Head) -> None:
+    """Serve Control on `server`."""
 
     async def answer_status(request: control.StatusRequest, context: object) -> control.StatusReply:
-        return control.StatusReply(json=json.dumps(status()))
+        return control.StatusReply(json=json.dumps(head.status()))
+
+    async def answer_kill(request: control.KillRequest, context: grpc.aio.ServicerContext[Any, Any]) -> control.KillReply:
+        try:
+            head.kill(request.worker, request.signal)
+        except Failure as failure:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, failure.message)
+        return control.KillReply()
+
+    async def answer_events(request: control.EventsRequest, context: object) -> AsyncIterator[control.Event]:
+        if request.follow:
+            async for event in head.events.follow(request.after):
+                yield control.Event(json=json.dumps(event.as_dict()))
+        else:
+            for event in head.events.after(request.after):
+                yield control.Event(json=json.dumps(event.as_dict()))
 
     async def answer_callbacks(
         requests: AsyncIterator[control.FromProgram], context: grpc.aio.ServicerContext[Any, Any]
     ) -> AsyncIterator[control.ToProgram]:
-        async for message in _Relay(callbacks).run(requests, context):
+        async for message in _Relay(head.callbacks).run(requests, context):
             yield message
 
     handlers = {
         "Status": grpc.unary_unary_rpc_method_handler(
             answer_status, control.StatusRequest.FromString, control.StatusReply.SerializeToString
         ),
+        "Kill": grpc.unary_unary_rpc_method_handler(answer_kill, control.KillRequest.FromString, control.KillReply.SerializeToString),
+        "Events": grpc.unary_stream_rpc_method_handler(answer_events, control.EventsRequest.FromString, control.Event.SerializeToString),
         "Callbacks": grpc.stream_stream_rpc_method_handler(
             answer_callbacks, control.FromProgram.FromString, control.ToProgram.SerializeToString
         ),

@@ -26,7 +26,7 @@ HELLO_TIMEOUT = 10.0  # seconds: a connection that does not say who it is by the
 class Owner(Protocol):
     """Who decides about workers: the runtime."""
 
-    def joined(self, hello: wire.Hello, link: Link) -> wire.Welcome: ...
+    def joined(self, hello: wire.Hello, link: Link) -> wire.Welcome | None: ...  # None: it has to wait for it
     def reported(self, link: Link, message: wire.ToHead) -> None: ...
     def closed(self, link: Link, cause: str) -> None: ...
 
@@ -40,6 +40,7 @@ class Link(asyncio.Protocol):
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self.greeted = False  # it has said who it is
         self.welcomed = False
         self.member: Member | None = None  # set by the owner when it joins
         self.cause = "connection closed"
@@ -93,7 +94,7 @@ class Link(asyncio.Protocol):
         self._transport = None
         if self._timer is not None:
             self._timer.cancel()
-        if self.welcomed:
+        if self.greeted:
             self._owner.closed(self, f"{self.cause}: {exc}" if exc else self.cause)
 
     def _message(self, data: bytes) -> None:
@@ -101,13 +102,13 @@ class Link(asyncio.Protocol):
         if self.welcomed:
             self._owner.reported(self, message)
         else:
-            self._greet(message)
+            self.greet(message.hello)
 
-    def _greet(self, message: wire.ToHead) -> None:
+    def greet(self, hello: wire.Hello) -> None:
+        """Take it in, or refuse it. Once more for one that had to wait."""
         if self._timer is not None:
             self._timer.cancel()
         try:
-            hello = message.hello
             if hello.version != frames.VERSION:
                 raise invalid(
                     f"the worker runs everstep {hello.release or 'unknown'} (channel version {hello.version}), the head "
@@ -116,10 +117,13 @@ class Link(asyncio.Protocol):
             if not hmac.compare_digest(hello.token.encode(), self._token.encode()):
                 raise invalid("the token is not that of this run")
             welcome = self._owner.joined(hello, self)
+            self.greeted = True
         except Failure as failure:
-            log.warning("refused a worker that calls itself %r: %s", message.hello.name, failure.message)
+            log.warning("refused a worker that calls itself %r: %s", hello.name, failure.message)
             self.send(wire.ToWorker(welcome=wire.Welcome(version=frames.VERSION, refused=failure.message)))
             self.close()
+            return
+        if welcome is None:
             return
         self.welcomed = True
         self.send(wire.ToWorker(welcome=welcome))

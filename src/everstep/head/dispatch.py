@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
-from everstep.head.members import Member, Members, lost
+from everstep.head.members import Member, Members
 from everstep.head.operations import Operation
 from everstep.wire import channel_pb2 as wire
 from everstep.wire import frames
@@ -40,10 +40,16 @@ _PEER_CODES = {
 class Dispatcher:
     """The table of operations in flight."""
 
-    def __init__(self, members: Members, stuck: Callable[[Operation], None]) -> None:
-        """stuck: called when an operation has failed on some of its workers while others still wait for them."""
+    def __init__(
+        self, members: Members, stuck: Callable[[Operation], None], ended: Callable[[Operation], None] = lambda operation: None
+    ) -> None:
+        """stuck: called when an operation has failed on some of its workers while others still wait for them.
+
+        ended: called when a program has ended well on all its workers.
+        """
         self._members = members
         self._stuck = stuck
+        self._ended = ended
         self._numbers = itertools.count(1)
         self._operations: dict[int, Operation] = {}
         self._replies: dict[int, asyncio.Future[wire.ToHead]] = {}
@@ -51,9 +57,11 @@ class Dispatcher:
         self._suspicions: dict[int, _Suspicion] = {}
         self._opened = asyncio.Event()
 
-    def operation(self, what: str, slots: Iterable[str], *, spanning: bool = False, sources: Iterable[str] = ()) -> Operation:
+    def operation(
+        self, what: str, slots: Iterable[str], *, spanning: bool = False, sources: Iterable[str] = (), program: bool = False
+    ) -> Operation:
         """A new operation. It must be dispatched."""
-        operation = Operation(next(self._numbers), what, slots, spanning=spanning, sources=sources)
+        operation = Operation(next(self._numbers), what, slots, spanning=spanning, sources=sources, program=program)
         if operation.pending:
             self._operations[operation.number] = operation
         return operation
@@ -88,6 +96,13 @@ class Dispatcher:
         else:
             self._waiting.append(lambda: self._send(operation, slots, messages, prepare))
 
+    def follow_up(self, operation: Operation, slots: Iterable[str], messages: Messages) -> None:
+        """Send more about an operation: at once, world or not, if it has been sent: it may be waited for. Else right after it."""
+        if operation.sent_at:
+            self._send(None, slots, messages, None)
+        elif operation.failure is None:
+            self._waiting.append(lambda: self._send(None, slots, messages, None))
+
     def ask(self, what: str, member: Member, message: wire.ToWorker) -> tuple[Operation, asyncio.Future[wire.ToHead]]:
         """Send to one member at once, world or not. The future holds its report once the operation is done."""
         operation = self.operation(what, (member.slot.name,))
@@ -97,7 +112,7 @@ class Dispatcher:
             member.link.send(message)
             message.op = 0
         else:
-            self._lose(operation, member.slot.name, lost(member, "it had gone before it was asked"))
+            self._lose(operation, member.slot.name, self._members.away(member.slot.name))
         return operation, reply
 
     def reply_to(self, operation: Operation) -> asyncio.Future[wire.ToHead]:
@@ -124,12 +139,19 @@ class Dispatcher:
                         operation.report(slot, failure)
                     self._operations.pop(number, None)
                 return
+        if operation is not None:
+            operation.sent_at = asyncio.get_running_loop().time()
+            away = sorted(slot for slot in operation.slots if self._members.up(slot) is None)
+            if away and operation.spanning:  # the others would wait for them
+                for slot in list(operation.pending):
+                    self._lose(operation, slot, self._members.away(away[0]))
+                return
+            for slot in away:
+                self._lose(operation, slot, self._members.away(slot))
         frame = b""
         for slot in slots:
-            member = self._members.get(slot)
+            member = self._members.up(slot)
             if member is None:
-                if operation is not None:
-                    self._lose(operation, slot, self._gone(slot))
                 continue
             if isinstance(messages, wire.ToWorker):
                 if not frame:
@@ -141,9 +163,6 @@ class Dispatcher:
                 message.op = number
                 member.link.send(message)
 
-    def _gone(self, slot: str) -> Failure:
-        return Failure(Code.DATA_LOSS, f"worker {slot} (slice {self._members.slots[slot].slice}) is lost and not back yet")
-
     # Reports.
 
     def report(self, member: Member, message: wire.ToHead) -> None:
@@ -154,20 +173,39 @@ class Dispatcher:
             return
         failure = Failure(Code(body.error.code), body.error.message) if body.HasField("error") else None
         slot = member.slot.name
-        if (
-            failure is not None
-            and operation.spanning
-            and len(operation.slots) > 1
-            and operation.failure is None
-            and failure.code in _PEER_CODES
-        ):
+        if failure is not None and operation.depends_on_peers and operation.failure is None and failure.code in _PEER_CODES:
             self._suspect(operation, slot, failure)
             return
         reply = self._replies.get(body.op)
         if reply is not None and failure is None and not reply.done():
             reply.set_result(message)
         operation.report(slot, failure)
+        if operation.program:
+            member.progressed_at = asyncio.get_running_loop().time()
+            if operation.drained and operation.failure is None:
+                self._ended(operation)
         self._drop_if_drained(operation)
+
+    def quiet(self) -> asyncio.Future[None]:
+        """A future that is done when all that is in flight now has been reported by all its workers."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        left = len(self._operations)
+
+        def one_less() -> None:
+            nonlocal left
+            left -= 1
+            if left == 0 and not future.done():
+                future.set_result(None)
+
+        if not left:
+            future.set_result(None)
+        for operation in list(self._operations.values()):
+            operation.on_drained(one_less)
+        return future
+
+    def programs_in_flight(self) -> list[Operation]:
+        """Those that have been sent, in the order in which they were."""
+        return [operation for operation in self._operations.values() if operation.program and operation.sent_at]
 
     def lose(self, member: Member, failure: Failure) -> None:
         """A worker is gone: whatever waits for it has failed."""
@@ -196,7 +234,7 @@ class Dispatcher:
             timer = asyncio.get_running_loop().call_later(SUSPICION, self._settle, operation)
             suspicion = self._suspicions[operation.number] = _Suspicion(failure, timer)
         suspicion.slots.add(slot)
-        if suspicion.slots == operation.pending:
+        if suspicion.slots == operation.pending and operation.sources <= suspicion.slots:
             self._settle(operation)  # everybody lives, and nobody else can have caused it
 
     def _settle(self, operation: Operation) -> None:

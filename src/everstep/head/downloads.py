@@ -51,7 +51,6 @@ def fetch(runtime: Runtime, array: Array, buffer: Buffer, byte_strides: tuple[in
         operation.fail(no_room)
     messages = {}
     for slot, held in by_slot.items():
-        member = runtime.members.get(slot)
         get = wire.Get(
             array=array.id,
             buffer=buffer.number,
@@ -59,7 +58,7 @@ def fetch(runtime: Runtime, array: Array, buffer: Buffer, byte_strides: tuple[in
             shape=array.spec.shape,
             byte_strides=byte_strides if byte_strides is not None else _dense(array),
         )
-        if path is not None and member is not None and member.shares_directory:
+        if path is not None and runtime.members.shares_directory(slot):
             get.path = str(path)
         elif path is not None:
             get.bulk.CopyFrom(wire.Bulk(address=runtime.config.bulk_address, key=f"buffer/{buffer.number}"))

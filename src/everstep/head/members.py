@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from everstep.head.channel import Link
+from everstep.observe.events import clock
 from everstep.wire import channel_pb2 as wire
 from everstep.wire.errors import Code, Failure, invalid
 
@@ -33,6 +34,11 @@ class Member:
     shares_directory: bool
     link: Link
     last_seen: float  # loop time, seconds
+    is_up: bool = False  # a world includes it: programs can use it
+    is_suspected: bool = False  # it has been silent for long
+    verdict: str = ""  # why it is being killed, if it is
+    progressed_at: float = 0.0  # loop time of the end of its last program
+    started: int = 0  # highest number of an operation whose program it has started, as of its last heartbeat
     platform_version: str = ""
     jaxlib: str = ""
     arrays: int = 0
@@ -71,6 +77,8 @@ class Members:
         self.devices: list[Device] = []
         self._living: dict[str, Member] = {}
         self._incarnations: dict[str, int] = {}
+        self._shares: dict[str, bool] = {}
+        self._losses: dict[str, Failure] = {}
 
     def __iter__(self) -> Iterator[Member]:
         """Living members in rank order."""
@@ -87,6 +95,22 @@ class Members:
         """The living member in a slot."""
         return self._living.get(slot)
 
+    def up(self, slot: str) -> Member | None:
+        """The living member in a slot, if programs can use it."""
+        member = self._living.get(slot)
+        return member if member is not None and member.is_up else None
+
+    def away(self, slot: str) -> Failure:
+        """The error of what is asked of a slot where nobody is up."""
+        loss = self._losses.get(slot)
+        if loss is None:
+            return Failure(Code.DATA_LOSS, f"worker {slot} (slice {self.slots[slot].slice}) is not there yet")
+        return Failure(loss.code, f"{loss.message}; its successor is not up yet")
+
+    def shares_directory(self, slot: str) -> bool:
+        """Whether the process in a slot, present or last, sees the directory that the head shares."""
+        return self._shares.get(slot, False)
+
     def incarnation(self, slot: str) -> int:
         """Of the newest process that has joined there; 0 if none has."""
         return self._incarnations.get(slot, 0)
@@ -100,33 +124,40 @@ class Members:
             raise invalid(f"worker {slot.name} has {len(hello.devices)} devices; this run wants {len(slot.devices)} of each worker")
         if hello.name in self._living:
             raise invalid(f"worker {slot.name} is already there (incarnation {self.incarnation(slot.name)})")
-        if hello.incarnation <= self.incarnation(slot.name):
-            raise invalid(f"incarnation {hello.incarnation} of worker {slot.name} is over: {self.incarnation(slot.name)} has joined since")
+        incarnation = hello.incarnation or self.incarnation(slot.name) + 1
+        if incarnation <= self.incarnation(slot.name):
+            raise invalid(f"incarnation {incarnation} of worker {slot.name} is over: {self.incarnation(slot.name)} has joined since")
+        self._describe(slot, hello)
         member = Member(
             slot,
-            hello.incarnation,
+            incarnation,
             hello.pid,
             hello.host,
             hello.bulk_address,
             hello.shares_directory,
             link,
             asyncio.get_running_loop().time(),
-            hello.platform_version,
-            hello.jaxlib,
+            platform_version=hello.platform_version,
+            jaxlib=hello.jaxlib,
         )
         self._living[slot.name] = member
-        self._incarnations[slot.name] = hello.incarnation
-        self._describe(slot, hello)
+        self._incarnations[slot.name] = incarnation
+        self._shares[slot.name] = hello.shares_directory
         return member
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: Member, loss: Failure) -> None:
         """The member is gone. Its slot can be filled by a later incarnation."""
         if self._living.get(member.slot.name) is member:
             del self._living[member.slot.name]
+            self._losses[member.slot.name] = loss
 
     def _describe(self, slot: Slot, hello: wire.Hello) -> None:
         """Note the devices of a slot once: the program reads them once, so a replacement can't change them."""
-        if any(device.worker == slot.name for device in self.devices):
+        known = [device for device in self.devices if device.worker == slot.name]
+        if known:
+            expected = [(device.platform, device.kind) for device in known]
+            if (found := [(info.platform, info.kind) for info in hello.devices]) != expected:
+                raise invalid(f"worker {slot.name} had devices {expected} before; it can't come back with {found}")
             return
         for index, (number, info) in enumerate(zip(slot.devices, hello.devices, strict=True)):
             kinds = tuple(info.memory_kinds)[:MEMORIES]
@@ -136,10 +167,10 @@ class Members:
         self.devices.sort(key=lambda device: device.id)
 
 
-def lost(member: Member, cause: str) -> Failure:
-    """The error that everything on a dead worker ends with."""
+def lost(member: Member, cause: str, at: float) -> Failure:
+    """The error that everything on a dead worker ends with. at: seconds since 1970."""
     slot = member.slot
     return Failure(
         Code.DATA_LOSS,
-        f"worker {slot.name} (slice {slot.slice}, incarnation {member.incarnation}, pid {member.pid}) is lost: {cause}",
+        f"worker {slot.name} (slice {slot.slice}, incarnation {member.incarnation}, pid {member.pid}) is lost: {cause}, at {clock(at)} UTC",
     )

@@ -18,22 +18,47 @@ class Operation:
     slots: the workers that take part, by slot name; `pending` those that have not reported.
     spanning: it runs as one program over all its slots, so that the failure of one is the failure of all.
     sources: further slots it reads from.
+    program: it runs a program, which should make progress.
+    sent_at: loop time of when it went to the workers, 0 until then.
     """
 
-    __slots__ = ("_changed", "_on_drained", "failure", "followers", "number", "outputs", "pending", "slots", "sources", "spanning", "what")
+    __slots__ = (
+        "_changed",
+        "_on_drained",
+        "failure",
+        "followers",
+        "number",
+        "outputs",
+        "pending",
+        "program",
+        "sent_at",
+        "slots",
+        "sources",
+        "spanning",
+        "what",
+    )
 
-    def __init__(self, number: int, what: str, slots: Iterable[str], *, spanning: bool = False, sources: Iterable[str] = ()) -> None:
+    def __init__(
+        self, number: int, what: str, slots: Iterable[str], *, spanning: bool = False, sources: Iterable[str] = (), program: bool = False
+    ) -> None:
         self.number = number
         self.what = what
         self.slots = frozenset(slots)
         self.pending = set(self.slots)
         self.spanning = spanning
         self.sources = frozenset(sources)
+        self.program = program
+        self.sent_at = 0.0
         self.failure: Failure | None = None
         self.outputs: list[tuple[Array, frozenset[int] | None]] = []
         self.followers: list[Operation] = []
         self._changed: asyncio.Future[None] | None = None
         self._on_drained: list[Callable[[], object]] = []
+
+    @property
+    def depends_on_peers(self) -> bool:
+        """Whether the death of another worker can be what a worker's error comes from."""
+        return (self.spanning and len(self.slots) > 1) or not self.sources <= self.slots or len(self.sources) > 1
 
     @property
     def drained(self) -> bool:

@@ -16,13 +16,17 @@ from everstep.head.arrays import Placement
 from everstep.head.dispatch import Dispatcher
 from everstep.head.members import Member, Members
 from everstep.head.specs import Shape
-from everstep.head.worlds import World
+from everstep.head.worlds import World, Worlds
 from everstep.wire import channel_pb2 as wire
 from everstep.wire.errors import Code, Failure
 
 log = logging.getLogger(__name__)
 
+COMPILE_ATTEMPTS = 3  # a program that ends worker after worker must not end them all
 IDLE_PROGRAMS = 512  # so many programs that no session holds stay loaded
+
+# What a compile ends with whose worker dies, or whose world is broken up.
+_AWAY = {Code.DATA_LOSS, Code.ABORTED, Code.NOT_FOUND}
 
 _numbers = itertools.count(1)
 
@@ -68,6 +72,15 @@ class Executable:
         self.programs = 0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Compiled:
+    """How an executable came about: under which number of a program, by which worker, in which world (None: in none)."""
+
+    number: int
+    by: str
+    world: World | None
+
+
 class Program:
     """An executable on certain devices, shared by all sessions that asked for it."""
 
@@ -103,14 +116,19 @@ class Programs:
     """All programs of the run, and the executables that may be asked for again."""
 
     def __init__(
-        self, dispatcher: Dispatcher, members: Members, place: Callable[[Sequence[int]], Placement], directory: pathlib.Path
+        self,
+        dispatcher: Dispatcher,
+        members: Members,
+        worlds: Worlds,
+        place: Callable[[Sequence[int]], Placement],
+        directory: pathlib.Path,
     ) -> None:
-        self.world: World | None = None  # set by the runtime while one is up
         self._dispatcher = dispatcher
         self._members = members
+        self._worlds = worlds
         self._place = place
         self._directory = directory
-        self._executables: dict[bytes, asyncio.Task[tuple[Executable, Member, int]]] = {}
+        self._executables: dict[bytes, asyncio.Task[tuple[Executable, Compiled]]] = {}
         self._programs: dict[tuple[bytes, tuple[int, ...]], Program] = {}
         self._by_number: dict[int, Executable] = {}  # of the program with which it was compiled
         self._blobs: dict[int, asyncio.Future[wire.Source]] = {}  # likewise
@@ -119,6 +137,11 @@ class Programs:
 
     def __len__(self) -> int:
         return len(self._programs) - len(self._idle)
+
+    @property
+    def world(self) -> World | None:
+        """The one in which programs run at the moment."""
+        return self._worlds.current
 
     async def get(self, request: CompileRequest) -> Program:
         """The program for a request: compiled now, or long ago. One more user. Raises Failure if it can't be compiled."""
@@ -130,16 +153,16 @@ class Programs:
             if task is None:
                 task = self._executables[key] = asyncio.ensure_future(self._compile(key, request, placement))
             try:
-                executable, member, number = await asyncio.shield(task)
+                executable, compiled = await asyncio.shield(task)
             except Failure:
                 if self._executables.get(key) is task:
                     del self._executables[key]
                 raise
-            if len(placement.slots) > 1 or placement.slots[0] != member.slot.name or request.devices != executable.request.devices:
+            if placement.slots != (compiled.by,) or request.devices != executable.request.devices or compiled.world is None:
                 await asyncio.wait([executable.blob])
             program = self._programs.get((key, request.devices))
             if program is None:
-                program = self._add(key, executable, member, number, request.devices, placement)
+                program = self._add(key, executable, compiled, request.devices, placement)
         program.users += 1
         self._idle.pop((key, request.devices), None)
         return program
@@ -153,11 +176,11 @@ class Programs:
         """See to it that all its workers have it or are told to load it, in the present world. Raises Failure if they can't."""
         world = self.world
         if world is None:
-            raise Failure(Code.DATA_LOSS, "there is no world at the moment")
+            raise self._members.away(program.placement.slots[0])
         for slot in program.placement.slots:
             if program.loaded.get(slot) == world.number:
                 continue
-            member = self._members.get(slot)
+            member = self._members.up(slot)
             if member is not None:
                 member.link.send(self._load_message(program, world, member))
                 program.loaded[slot] = world.number
@@ -191,31 +214,49 @@ class Programs:
         for number in [number for number, compiler in self._compilers.items() if compiler is member]:
             del self._compilers[number]
             self._blobs[number].set_exception(failure)
+        for number, blob in self._blobs.items():
+            if blob.done() and not blob.exception() and blob.result().bulk.address == member.bulk_address:
+                self._blobs[number] = self._by_number[number].blob = _failed(failure)
 
     async def describe(self, program: Program) -> Description:
         """Ask a worker that has it. Raises Failure."""
         await self._dispatcher.opened()
         self.load(program)
-        member = self._members.get(program.placement.slots[0])
+        member = self._members.up(program.placement.slots[0])
         if member is None:
-            raise Failure(Code.DATA_LOSS, f"worker {program.placement.slots[0]} is lost and not back yet")
+            raise self._members.away(program.placement.slots[0])
         describe = wire.Describe(program=program.number, cost_analysis=True, hlo_text=True)
         operation, reply = self._dispatcher.ask("describe program", member, wire.ToWorker(describe=describe))
         await operation.done()
         described = reply.result().described
         return Description(_cost_analysis(described), described.hlo_text)
 
-    async def _compile(self, key: bytes, request: CompileRequest, placement: Placement) -> tuple[Executable, Member, int]:
-        await self._dispatcher.opened()
-        world = self.world
-        for slot in placement.slots:
-            if self._members.get(slot) is None:
-                raise Failure(Code.DATA_LOSS, f"worker {slot} is lost and not back yet, and this program is to run on it")
-        member = self._members.get(placement.slots[0])
-        assert member is not None
-        assert world is not None
+    async def _compile(self, key: bytes, request: CompileRequest, placement: Placement) -> tuple[Executable, Compiled]:
+        """Have it compiled by a worker that it is to run on or, while some of these are away, by any: what it makes is the same.
+
+        A worker may die of it or meanwhile: then another one does it.
+        """
+        for attempt in itertools.count(1):
+            await self._dispatcher.opened()
+            world = self.world
+            there = [member for slot in placement.slots if (member := self._members.up(slot)) is not None]
+            candidates = there or [member for member in self._members if member.is_up]
+            if world is None or not candidates:
+                raise self._members.away(placement.slots[0])
+            inside = world if len(there) == len(placement.slots) else None
+            try:
+                return await self._compile_on(candidates[0], inside, key, request, placement)
+            except Failure as failure:
+                if failure.code not in _AWAY or world is self.world or attempt == COMPILE_ATTEMPTS:
+                    raise
+                log.warning("compiling again: %s", failure.message)
+        raise AssertionError
+
+    async def _compile_on(
+        self, member: Member, world: World | None, key: bytes, request: CompileRequest, placement: Placement
+    ) -> tuple[Executable, Compiled]:
         number = next(_numbers)
-        message = wire.ToWorker(compile=self._compile_message(number, world, request, request.devices, member))
+        message = wire.ToWorker(compile=self._compile_message(number, world, request, request.devices, placement, member))
         # It may be ready before this task hears that the program is compiled.
         blob: asyncio.Future[wire.Source] = asyncio.get_running_loop().create_future()
         blob.add_done_callback(lambda future: future.cancelled() or future.exception())  # not an error if nobody asks
@@ -229,25 +270,24 @@ class Programs:
             self._compilers.pop(number, None)
             raise
         executable = self._by_number[number] = Executable(key, request, reply.result().compiled, blob)
-        return executable, member, number
+        return executable, Compiled(number, member.slot.name, world)
 
-    def _add(
-        self, key: bytes, executable: Executable, member: Member, number: int, devices: tuple[int, ...], placement: Placement
-    ) -> Program:
+    def _add(self, key: bytes, executable: Executable, compiled: Compiled, devices: tuple[int, ...], placement: Placement) -> Program:
         first = executable.programs == 0 and devices == executable.request.devices
-        program = Program(number if first else next(_numbers), executable, devices, placement)
+        program = Program(compiled.number if first else next(_numbers), executable, devices, placement)
         executable.programs += 1
-        if first and self.world is not None:
-            program.loaded[member.slot.name] = self.world.number
+        if first and compiled.world is not None:
+            program.loaded[compiled.by] = compiled.world.number
         self._programs[key, devices] = program
-        if self.world is not None and self._members.get(member.slot.name) is not None:
+        if self.world is not None:
             self.load(program)
         return program
 
     def _load_message(self, program: Program, world: World, member: Member) -> wire.ToWorker:
         executable, request = program.executable, program.executable.request
         if not executable.blob.done() or executable.blob.exception() is not None:
-            return wire.ToWorker(compile=self._compile_message(program.number, world, request, program.devices, None))
+            message = self._compile_message(program.number, world, request, program.devices, program.placement, None)
+            return wire.ToWorker(compile=message)
         outputs = [wire.ShardInfo(dtype=o.dtype, shape=o.shard_shape, memory_kind=o.memory_kind) for o in executable.outputs]
         return wire.ToWorker(
             load=wire.Load(
@@ -264,11 +304,18 @@ class Programs:
         )
 
     def _compile_message(
-        self, number: int, world: World, request: CompileRequest, devices: tuple[int, ...], blob_for: Member | None
+        self,
+        number: int,
+        world: World | None,
+        request: CompileRequest,
+        devices: tuple[int, ...],
+        placement: Placement,
+        blob_for: Member | None,
     ) -> wire.Compile:
         return wire.Compile(
             program=number,
-            world=world.number,
+            world=world.number if world is not None else 0,
+            spans_workers=len(placement.slots) > 1,
             module=wire.Source(inline=request.module, size=len(request.module)),
             options=request.options,
             devices=devices,
@@ -300,6 +347,13 @@ def _key(request: CompileRequest, spanning: bool) -> bytes:
         digest.update(part)
     digest.update(f"{request.replicas} {request.partitions} {spanning}".encode())
     return digest.digest()
+
+
+def _failed(failure: Failure) -> asyncio.Future[wire.Source]:
+    blob: asyncio.Future[wire.Source] = asyncio.get_running_loop().create_future()
+    blob.set_exception(failure)
+    blob.exception()  # not an error if nobody asks
+    return blob
 
 
 def _failure(report: wire.Compiled, field: str) -> Failure | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from everstep.head.specs import ArraySpec, Box, Shape
 from everstep.wire.errors import Failure, invalid
@@ -18,10 +18,11 @@ class Piece:
     to: Shape
 
 
-def plan(source: ArraySpec, target: ArraySpec, distance: Callable[[int, int], int]) -> list[list[Piece]]:
+def plan(source: ArraySpec, target: ArraySpec, distance: Callable[[int, int], int], lost: Collection[int] = ()) -> list[list[Piece]]:
     """For each shard of `target` the pieces of shards of `source` that fill it.
 
-    distance(a, b): how far device a is from device b; among replicas the nearest is read.
+    distance(a, b): how far device a is from device b; among replicas the nearest is read. lost: devices whose shards are
+    gone: they are read only where there is no replica.
     Raises Failure (INVALID_ARGUMENT) if the shapes differ, (UNIMPLEMENTED) if a cut is not known.
     """
     if source.shape != target.shape:
@@ -38,7 +39,7 @@ def plan(source: ArraySpec, target: ArraySpec, distance: Callable[[int, int], in
             common = held.intersect(box)
             if common is None:
                 continue
-            nearest = min(devices, key=lambda candidate: distance(candidate, device))
+            nearest = min(devices, key=lambda candidate: (candidate in lost, distance(candidate, device)))
             inside = common.relative_to(held)
             pieces.append(Piece(nearest, None if inside.size == held.size else inside, common.relative_to(box).start))
         plans.append(pieces)

@@ -10,27 +10,29 @@ import dataclasses
 import itertools
 import logging
 import pathlib
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from everstep.head import channel, worlds
+from everstep.head import channel
 from everstep.head.arrays import Placement
 from everstep.head.buffers import Buffer
 from everstep.head.callbacks import Callbacks
 from everstep.head.channel import Link
 from everstep.head.dispatch import Dispatcher
+from everstep.head.history import History
 from everstep.head.members import Device, Member, Members, lost
 from everstep.head.operations import Operation
 from everstep.head.programs import Programs
 from everstep.head.sessions import Session
-from everstep.head.worlds import Coordination, World
+from everstep.head.watch import Watch
+from everstep.head.worlds import Coordination, World, Worlds
+from everstep.observe.events import Events
 from everstep.wire import channel_pb2 as wire
 from everstep.wire import frames
-from everstep.wire.errors import Failure
 
 log = logging.getLogger(__name__)
 
-FORM_PAUSE = 1.0  # seconds between attempts to form a world of workers that are all there
 EXIT_NEWS = 0.05  # seconds to wait for the launcher to say how a process ended whose connection has closed
 
 
@@ -40,7 +42,7 @@ class RuntimeConfig:
 
     token: by which workers prove that they belong to it. directory: shared with the workers of this host, for host buffers.
     coordination: makes the service that one world's collectives need. bulk_address: of this process's bulk server.
-    heartbeat_interval, heartbeat_timeout: seconds.
+    heartbeat_interval, heartbeat_timeout, progress_timeout: seconds; a progress_timeout of None: never.
     """
 
     slices: int
@@ -52,6 +54,7 @@ class RuntimeConfig:
     bulk_address: str = ""
     heartbeat_interval: float = 1.0
     heartbeat_timeout: float = 10.0
+    progress_timeout: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,19 +73,23 @@ class Runtime:
         self.config = config
         self.directory = config.directory
         self.members = Members(config.slices, config.workers_per_slice, config.devices_per_worker)
-        self.dispatcher = Dispatcher(self.members, self._stuck)
-        self.programs = Programs(self.dispatcher, self.members, self.place, config.directory)
+        self.events = Events()
+        self.history = History(self.members, self.events)
+        self.dispatcher = Dispatcher(self.members, self._stuck, self._ended)
+        self.worlds = Worlds(self._wanted, self.dispatcher, config.coordination, self._world_changed, self._world_failed)
+        self.programs = Programs(self.dispatcher, self.members, self.worlds, self.place, config.directory)
         self.callbacks = Callbacks()
         self.sessions: dict[int, Session] = {}
         self.buffers: dict[int, Buffer] = {}
         self.fatal: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # why the run can't go on
-        self._world: World | None = None
-        self._forming: asyncio.Task[None] | None = None
+        # Kills the process of a worker (its name, its incarnation) for good; False if it is not ours to kill. For the composition to set.
+        self.fence: Callable[[str, int], bool] = lambda name, incarnation: False
+        self._spares: dict[str, tuple[wire.Hello, Link]] = {}
         self._topology: Topology | None = None
         self._started = asyncio.Event()
         self._session_numbers = itertools.count(1)
-        self._exits: dict[tuple[str, int], str] = {}
-        self._clock: asyncio.Task[None] | None = None
+        self._exits: dict[str, tuple[int, str]] = {}
+        self._watching: asyncio.Task[None] | None = None
         self._closing = False
         self._placements: dict[tuple[int, ...], Placement] = {}
 
@@ -91,29 +98,39 @@ class Runtime:
     async def listen(self, address: str) -> asyncio.Server:
         """Accept workers at "unix:/path" or "host:port". Raises OSError."""
         server = await channel.listen(address, self, self.config.token)
-        self._clock = asyncio.ensure_future(self._watch_heartbeats())
+        self._watching = asyncio.ensure_future(self._watch().run(self.config.heartbeat_interval))
         return server
 
     def worker_exited(self, name: str, incarnation: int, how: str) -> None:
         """The launcher tells how a worker's process ended, e.g. "exit code 1"."""
-        self._exits[name, incarnation] = how
+        self._exits[name] = incarnation, how
         member = self.members.get(name)
         if member is not None and member.incarnation == incarnation:
             self._lose(member, how)
 
+    def take_spare(self, name: str, slot: str, incarnation: int) -> bool:
+        """Let a spare that waits under this name fill a slot. False if it has not joined yet, or is gone."""
+        hello, link = self._spares.pop(name, (None, None))
+        if hello is None or link is None:
+            return False
+        hello.name, hello.incarnation, hello.spare = slot, incarnation, False
+        link.greet(hello)
+        return link.welcomed
+
     async def close(self) -> None:
         """Tell the workers to leave."""
         self._closing = True
-        for task in (self._clock, self._forming):
-            if task is not None:
-                task.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
+        self.history.close()
         for session in list(self.sessions.values()):
             session.close()
         for member in list(self.members):
             member.link.send(wire.ToWorker(stop=wire.Stop(reason="the run has ended")))
             member.link.close()
-        if self._world is not None and self._world.coordination is not None:
-            await asyncio.to_thread(self._world.coordination.close)
+        for _, link in self._spares.values():
+            link.close()
+        await self.worlds.close()
 
     # ------------------------------------------------------------------ for the frontend
 
@@ -154,21 +171,24 @@ class Runtime:
 
         return status.describe(self)
 
-    @property
-    def world(self) -> World | None:
-        """The one that is up."""
-        return self._world
-
     # ------------------------------------------------------------------ for the channel
 
-    def joined(self, hello: wire.Hello, link: Link) -> wire.Welcome:
-        """A worker has proved who it is. Raises Failure with the reason to refuse it."""
+    def joined(self, hello: wire.Hello, link: Link) -> wire.Welcome | None:
+        """A worker has proved who it is. None: it is a spare, whose time will come. Raises Failure with the reason to refuse it."""
+        if hello.spare:
+            self._spares[hello.name] = hello, link
+            return None
         member = self.members.join(hello, link)
         link.member = member
-        log.info("worker %s joined (incarnation %d, pid %d)", member.slot.name, member.incarnation, member.pid)
-        if self.members.complete:
-            asyncio.get_running_loop().call_soon(self._form_world)
-        return wire.Welcome(version=frames.VERSION, device_ids=member.slot.devices, heartbeat_interval=self.config.heartbeat_interval)
+        self.history.joined(member)
+        asyncio.get_running_loop().call_soon(self.worlds.reform)
+        return wire.Welcome(
+            version=frames.VERSION,
+            device_ids=member.slot.devices,
+            heartbeat_interval=self.config.heartbeat_interval,
+            name=member.slot.name,
+            incarnation=member.incarnation,
+        )
 
     def reported(self, link: Link, message: wire.ToHead) -> None:
         """A message of a worker that has joined."""
@@ -179,7 +199,7 @@ class Runtime:
         kind = message.WhichOneof("body")
         if kind == "heartbeat":
             beat = message.heartbeat
-            member.arrays, member.bytes, member.programs = beat.arrays, beat.bytes, beat.programs
+            member.arrays, member.bytes, member.programs, member.started = beat.arrays, beat.bytes, beat.programs, beat.started
         elif kind == "callback_call":
             self.callbacks.call(member, message.callback_call)
         elif kind == "blob_ready":
@@ -189,105 +209,87 @@ class Runtime:
 
     def closed(self, link: Link, cause: str) -> None:
         """The connection to a worker has ended."""
+        self._spares = {name: spare for name, spare in self._spares.items() if spare[1] is not link}
         member = link.member
         if member is None or self.members.get(member.slot.name) is not member or self._closing:
             return
-        how = self._exits.get((member.slot.name, member.incarnation))
-        if how is not None:
+        incarnation, how = self._exits.get(member.slot.name, (0, ""))
+        if incarnation == member.incarnation:
             self._lose(member, how)
         else:  # how its process ended is likely to be known in a moment, and says more
             asyncio.get_running_loop().call_later(EXIT_NEWS, self._lose, member, cause)
 
     # ------------------------------------------------------------------ worlds, and the loss of workers
 
-    def _form_world(self) -> None:
-        if self._forming is None or self._forming.done():
-            self._forming = asyncio.ensure_future(self._form())
+    def _watch(self) -> Watch:
+        return Watch(
+            self.members,
+            self.dispatcher,
+            heartbeat_timeout=self.config.heartbeat_timeout,
+            progress_timeout=self.config.progress_timeout,
+            suspect=self.history.suspected,
+            clear=self.history.heard,
+            condemn=self._condemn,
+        )
 
-    async def _form(self) -> None:
-        """Make a world of the members there are; again, if they change meanwhile."""
-        while members := list(self.members):
-            coordination = self.config.coordination() if len(members) > 1 else None
-            try:
-                world = await worlds.form(members, self.dispatcher, coordination)
-            except (Failure, TimeoutError) as error:
-                log.error("can't form a world of %s: %s", ", ".join(m.slot.name for m in members), error)
-                self._close_coordination(coordination)
-                if not self._started.is_set():
-                    self._give_up(f"the workers could not form a world: {error}")
-                    return
-                if list(self.members) == members:
-                    await asyncio.sleep(FORM_PAUSE)
-                continue
-            if list(self.members) == members:
-                break
-            worlds.break_up(world)
-            self._close_coordination(coordination)
-        else:
-            self.dispatcher.open()  # nobody is left: let what waits fail
-            return
-        self._world = self.programs.world = world
-        if self._topology is None:
-            devices = tuple(self.members.devices)
-            self._topology = Topology(devices, devices[0].platform, members[0].platform_version)
-        log.info("world %d is up: %s", world.number, ", ".join(world.slots))
-        self.dispatcher.open()
-        self._started.set()
+    def _wanted(self) -> list[Member]:
+        """Who is to be in a world: at first only all together."""
+        return list(self.members) if self._started.is_set() or self.members.complete else []
+
+    def _world_changed(self, world: World | None) -> None:
+        """Another one is up, or nobody is left."""
+        if world is not None:
+            if self._topology is None:
+                devices = tuple(self.members.devices)
+                self._topology = Topology(devices, devices[0].platform, world.members[0].platform_version)
+            for member in world.members:
+                member.is_up = True
+            self.history.world(world)
+            self._started.set()
+        elif self._started.is_set():
+            self.history.nobody_left()
+        if self._started.is_set():
+            self.dispatcher.open()
+
+    def _world_failed(self, why: str) -> None:
+        if not self._started.is_set():
+            self._give_up(f"the workers could not form a world: {why}")
 
     def _give_up(self, why: str) -> None:
         if not self.fatal.done():
             self.fatal.set_result(why)
 
+    def _condemn(self, member: Member, why: str) -> None:
+        """Take a worker for dead: kill it before anything else is done, so that it can't come back in the middle of it."""
+        member.verdict = why
+        self.history.fenced(member, why)
+        if not self.fence(member.slot.name, member.incarnation):
+            self._lose(member, why)  # not ours to kill: it is refused from now on
+
     def _lose(self, member: Member, cause: str) -> None:
         """A worker is dead: everything that waits for it fails now, and the others leave what they do with it."""
-        if self.members.get(member.slot.name) is not member:
+        if self.members.get(member.slot.name) is not member or self._closing:
             return
-        failure = lost(member, cause)
+        failure = lost(member, member.verdict or cause, time.time())
         log.error("%s", failure.message)
-        self.members.remove(member)
+        self.members.remove(member, failure)
         member.link.abort(cause)
+        self.fence(member.slot.name, member.incarnation)
         self.callbacks.lose(member)
         self.programs.lose(member, failure)
-        self.dispatcher.close()
+        self.history.lost(member, failure)
+        self.worlds.lose(member)
         self.dispatcher.lose(member, failure)
         for session in self.sessions.values():
             for array in session.arrays.values():
                 held = array.devices_of(member.slot.name)
                 if held and not array.is_freed:
                     array.mark_failed(failure, held)
-        self._leave_world()
-        if not self._started.is_set():
-            self._give_up(failure.message)
-        self._form_world()
 
     def _stuck(self, operation: Operation) -> None:
         """A program failed on some of its workers while others wait for them in a collective: pull those out."""
         log.warning("%s failed on some workers while others wait for them: forming a new world", operation.what)
-        self.dispatcher.close()
-        self._leave_world()
-        self._form_world()
+        self.worlds.abandon()
 
-    def _leave_world(self) -> None:
-        world, self._world, self.programs.world = self._world, None, None
-        if world is None:
-            return
-        worlds.break_up(world)
-        self._close_coordination(world.coordination)
-
-    @staticmethod
-    def _close_coordination(coordination: Coordination | None) -> None:
-        if coordination is not None:
-            asyncio.get_running_loop().run_in_executor(None, coordination.close)
-
-    async def _watch_heartbeats(self) -> None:
-        loop = asyncio.get_running_loop()
-        interval, timeout = self.config.heartbeat_interval, self.config.heartbeat_timeout
-        while True:
-            before = loop.time()
-            await asyncio.sleep(interval)
-            if loop.time() - before > 2 * interval:
-                continue  # this process itself was held up: what workers sent lies unread
-            for member in list(self.members):
-                silent = loop.time() - member.last_seen
-                if silent > timeout:
-                    self._lose(member, f"no heartbeat for {silent:.1f} s")
+    def _ended(self, operation: Operation) -> None:
+        self.history.ended(operation, asyncio.get_running_loop().time() - operation.sent_at)

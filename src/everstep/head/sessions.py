@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from everstep.head import downloads, resharding, uploads
+from everstep.head import copies, downloads, resharding, uploads
 from everstep.head.arrays import Array, Placement, all_ready
 from everstep.head.buffers import HostBuffers
 from everstep.head.operations import Operation
@@ -135,7 +135,7 @@ class Session:
         results = []
         for array, spec in zip(arrays, specs, strict=True):
             array.check_usable()
-            pieces = resharding.plan(array.spec, spec, self._runtime.distance)
+            pieces = resharding.plan(array.spec, spec, self._runtime.distance, frozenset(array.failures or ()))
             results.append(self._build(array, spec, pieces, copy))
         return self._donate(arrays, results, copy)
 
@@ -163,7 +163,7 @@ class Session:
             operation = self._dispatcher.operation("bitcast", placement.slots)
             operation.follow(array)
             result = self._new(spec, placement, operation)
-            self._inherit_failures(result, array)
+            self._inherit_failures(result, array, placement.slot_of)
             message = wire.Bitcast(array=result.id, source=array.id, dtype=spec.dtype, shape=shapes.pop())
             self._dispatcher.dispatch(operation, placement.slots, wire.ToWorker(bitcast=message))
             results.append(result)
@@ -206,35 +206,19 @@ class Session:
         if whole and copy is not CopySemantics.ALWAYS_COPY and spec.sharding.memory_kind == array.spec.sharding.memory_kind:
             return self._assemble(spec, [(array, device) for device in spec.sharding.devices], copy)
         placement = self._runtime.place(spec.sharding.devices)
-        sources = {array.placement.slot_of[part.device] for parts in pieces for part in parts}
+        origins = {part.device for parts in pieces for part in parts}
+        sources = {array.placement.slot_of[device] for device in origins}
         operation = self._dispatcher.operation("copy", placement.slots, sources=sources)
         operation.follow(array)
         result = self._new(spec, placement, operation)
-        self._inherit_failures(result, array)
-        memory_kind = spec.sharding.memory_kind or ""
-        messages = {
-            slot: wire.ToWorker(build=wire.Build(array=result.id, dtype=spec.dtype, memory_kind=memory_kind)) for slot in placement.slots
-        }
-        shapes = spec.sharding.shapes(spec.shape)
-        for device, shape, parts in zip(spec.sharding.devices, shapes, pieces, strict=True):
-            slot = placement.slot_of[device]
-            shard = messages[slot].build.shards.add(device=device, shape=shape)
-            for part in parts:
-                holder = array.placement.slot_of[part.device]
-                member = self._runtime.members.get(holder)
-                shard.pieces.add(
-                    **{"from": wire.ShardRef(array=array.id, device=part.device)},
-                    bulk_address="" if holder == slot or member is None else member.bulk_address,
-                    box=wire.Box(start=part.box.start, size=part.box.size) if part.box is not None else None,
-                    to=part.to,
-                )
+        self._inherit_failures(result, array, origins)
         if any(
             part.box is None and part.device == device
             for device, parts in zip(spec.sharding.devices, pieces, strict=True)
             for part in parts
         ):
             result.memory += array.memory  # workers share a shard that stays where it is
-        self._dispatcher.dispatch(operation, placement.slots, messages)
+        copies.build(self._runtime, operation, array, result, pieces)
         if len(sources) > 1 or sources != set(placement.slots):
             self._pin(array, operation)
         return result
@@ -320,7 +304,7 @@ class Session:
         donated = [index for index in program.donated if index not in keep and index < len(arguments)]
         _check_donated_once(arguments, donated)
         placement = program.placement
-        operation = self._dispatcher.operation(program.name, placement.slots, spanning=program.spanning)
+        operation = self._dispatcher.operation(program.name, placement.slots, spanning=program.spanning, program=True)
         results = [self._new(spec, placement, operation) for spec in outputs]
         pinned = [index for index in donated if any(memory.readers for memory in arguments[index].memory)]
         message = wire.Execute(
@@ -376,10 +360,12 @@ class Session:
         return array
 
     @staticmethod
-    def _inherit_failures(result: Array, source: Array) -> None:
-        if source.failure is not None:
+    def _inherit_failures(result: Array, source: Array, devices: Iterable[int]) -> None:
+        """The result is made from the shards on these devices."""
+        failure = next((source.failures[device] for device in devices if device in source.failures), None) if source.failures else None
+        if failure is not None:
             for operation in result.operations:
-                operation.fail(source.failure)
+                operation.fail(failure)
 
 
 def _check_donated_once(arguments: Sequence[Array], donated: Sequence[int]) -> None:

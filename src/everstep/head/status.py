@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from everstep.head.members import Member
     from everstep.head.runtime import Runtime
 
 
@@ -14,11 +15,12 @@ def describe(runtime: Runtime) -> dict[str, Any]:
     for slot in runtime.members.slots.values():
         member = runtime.members.get(slot.name)
         entry = slices.setdefault(slot.slice, {"slice": slot.slice, "up": True, "workers": []})
-        entry["up"] = entry["up"] and member is not None
+        entry["up"] = entry["up"] and member is not None and member.is_up
         entry["workers"].append(
             {
                 "name": slot.name,
-                "up": member is not None,
+                "up": member is not None and member.is_up,
+                "state": _state(member),
                 "incarnation": runtime.members.incarnation(slot.name),
                 "pid": member.pid if member is not None else None,
                 "host": member.host if member is not None else None,
@@ -38,7 +40,7 @@ def describe(runtime: Runtime) -> dict[str, Any]:
         }
         for session in runtime.sessions.values()
     ]
-    world = runtime.world
+    world = runtime.worlds.current
     return {
         "slices": [slices[index] for index in sorted(slices)],
         "world": {"number": world.number, "workers": list(world.slots)} if world is not None else None,
@@ -47,3 +49,12 @@ def describe(runtime: Runtime) -> dict[str, Any]:
         "operations_in_flight": runtime.dispatcher.in_flight(),
         "bytes": sum(session["bytes"] for session in sessions),
     }
+
+
+def _state(member: Member | None) -> str:
+    """lost, joining (no world includes it yet), suspected (silent for long) or up."""
+    if member is None:
+        return "lost"
+    if not member.is_up:
+        return "joining"
+    return "suspected" if member.is_suspected else "up"

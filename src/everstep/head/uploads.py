@@ -56,10 +56,10 @@ def put(runtime: Runtime, array: Array, operation: Operation, shards: Sequence[H
             late.append((buffer, tuple(targets)))
     runtime.dispatcher.dispatch(operation, placement.slots, messages)
     for buffer, slots in late:
-        _announce(runtime, buffer, slots)
+        _announce(runtime, operation, buffer, slots)
 
 
-def _announce(runtime: Runtime, buffer: Buffer, slots: Sequence[str]) -> None:
+def _announce(runtime: Runtime, operation: Operation, buffer: Buffer, slots: Sequence[str]) -> None:
     def tell() -> None:
         messages = {slot: wire.ToWorker(buffer_ready=wire.BufferReady(buffer=buffer.number)) for slot in slots}
         for slot, message in messages.items():
@@ -67,11 +67,10 @@ def _announce(runtime: Runtime, buffer: Buffer, slots: Sequence[str]) -> None:
                 message.buffer_ready.error.CopyFrom(wire.Error(code=buffer.failure.code, message=buffer.failure.message))
             else:
                 message.buffer_ready.data.CopyFrom(_source(runtime, buffer, slot))
-        runtime.dispatcher.dispatch(None, slots, messages)
+        runtime.dispatcher.follow_up(operation, slots, messages)
 
     buffer.when_settled(tell)
 
 
 def _source(runtime: Runtime, buffer: Buffer, slot: str) -> wire.Source:
-    member = runtime.members.get(slot)
-    return buffer.source(member is not None and member.shares_directory, runtime.config.bulk_address)
+    return buffer.source(runtime.members.shares_directory(slot), runtime.config.bulk_address)

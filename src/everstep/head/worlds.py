@@ -1,6 +1,7 @@
 """Worlds: the ordered sets of worker processes that programs span.
 
-A world is formed once over the workers that are there, and never mended: when one of them goes, it is broken and another is formed.
+A world is formed once over the workers that are there, and never mended. When one of them goes, it is broken, which frees the others, and
+another is formed. When one comes, another is formed beside it: what runs in the old one ends there in peace.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ import asyncio
 import dataclasses
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from everstep.head.dispatch import Dispatcher
 from everstep.head.members import Member
 from everstep.head.operations import Operation
 from everstep.wire import channel_pb2 as wire
+from everstep.wire.errors import Failure
 
 log = logging.getLogger(__name__)
 
 FORM_TIMEOUT = 60.0  # seconds
+FORM_PAUSE = 1.0  # seconds between attempts to form a world of workers that are all there
+DROP_PAUSE = 5.0  # seconds until an old world is dropped: that holds up its workers, so not while they recover
 
 _numbers = itertools.count(1)
 
@@ -52,6 +57,112 @@ class Asker(Protocol):
     def ask(self, what: str, member: Member, message: wire.ToWorker) -> tuple[Operation, asyncio.Future[wire.ToHead]]: ...
 
 
+class Worlds:
+    """Sees to it that there is a world of the members there are."""
+
+    def __init__(
+        self,
+        wanted: Callable[[], Sequence[Member]],
+        dispatcher: Dispatcher,
+        coordination: Callable[[], Coordination],
+        changed: Callable[[World | None], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        """wanted: who is to be in a world now; nobody: there is to be none.
+
+        changed: called when another world is up, or nobody is left for one. failed: called with the reason when one can't be formed; it is
+        tried again.
+        """
+        self.current: World | None = None
+        self._wanted = wanted
+        self._dispatcher = dispatcher
+        self._coordination = coordination
+        self._changed = changed
+        self._failed = failed
+        self._old: set[World] = set()  # that are not dropped yet
+        self._forming: asyncio.Task[None] | None = None
+        self._retirements: set[asyncio.Task[None]] = set()
+
+    def reform(self) -> None:
+        """There may be other members than before: form a world of them, beside the present one while that lasts."""
+        if self._forming is None or self._forming.done():
+            self._forming = asyncio.ensure_future(self._form())
+
+    def lose(self, member: Member) -> None:
+        """A member is dead: break all that it was in, and form another without it."""
+        for world in [world for world in (self.current, *self._old) if world is not None and member in world.members]:
+            break_up(world)
+            if world is self.current:
+                self._leave()
+        self.reform()
+
+    def abandon(self) -> None:
+        """Something is stuck in the present world: pull everybody out, into another of the same members."""
+        if self.current is not None:
+            break_up(self.current)
+            self._leave()
+        self.reform()
+
+    async def close(self) -> None:
+        """Let go of everything. The workers are told to leave by others."""
+        tasks = [task for task in (self._forming, *self._retirements) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for world in [world for world in (self.current, *self._old) if world is not None]:
+            if world.coordination is not None:
+                await asyncio.to_thread(world.coordination.close)
+
+    def _leave(self) -> None:
+        world, self.current = self.current, None
+        assert world is not None
+        self._dispatcher.close()
+        self._retire(world)
+
+    async def _form(self) -> None:
+        """Make a world of the members there are; again, if they change meanwhile."""
+        while members := list(self._wanted()):
+            if self.current is not None and list(self.current.members) == members:
+                return
+            coordination = self._coordination() if len(members) > 1 else None
+            try:
+                world = await form(members, self._dispatcher, coordination)
+            except (Failure, TimeoutError) as error:
+                log.warning("can't form a world of %s: %s", ", ".join(m.slot.name for m in members), error)
+                _close(coordination)
+                if list(self._wanted()) == members:
+                    self._failed(str(error))
+                    await asyncio.sleep(FORM_PAUSE)
+                continue
+            if list(self._wanted()) == members:
+                break
+            break_up(world)
+            self._retire(world)
+        else:
+            self._changed(None)
+            return
+        previous, self.current = self.current, world
+        if previous is not None:
+            self._retire(previous)
+        self._changed(world)
+
+    def _retire(self, world: World) -> None:
+        """Drop it when nothing of it is needed any more."""
+        self._old.add(world)
+        task = asyncio.ensure_future(self._drop(world, self._dispatcher.quiet()))
+        self._retirements.add(task)
+        task.add_done_callback(self._retirements.discard)
+
+    async def _drop(self, world: World, quiet: asyncio.Future[None]) -> None:
+        await quiet
+        await asyncio.sleep(DROP_PAUSE)
+        self._old.discard(world)
+        message = wire.ToWorker(drop_world=wire.DropWorld(world=world.number))
+        for member in world.members:
+            member.link.send(message)
+        _close(world.coordination)
+
+
 async def form(members: Sequence[Member], asker: Asker, coordination: Coordination | None) -> World:
     """Make a world over these members. Raises Failure if one of them is lost or can't, TimeoutError.
 
@@ -74,6 +185,8 @@ async def form(members: Sequence[Member], asker: Asker, coordination: Coordinati
             await asyncio.gather(*(operation.done() for operation, _ in builds))
     except BaseException:
         break_up(world)
+        for member in members:
+            member.link.send(wire.ToWorker(drop_world=wire.DropWorld(world=world.number)))
         raise
     return world
 
@@ -96,3 +209,8 @@ def break_up(world: World) -> None:
     message = wire.ToWorker(break_world=wire.BreakWorld(world=world.number, endpoints=world.endpoints))
     for member in world.members:
         member.link.send(message)
+
+
+def _close(coordination: Coordination | None) -> None:
+    if coordination is not None:
+        asyncio.get_running_loop().run_in_executor(None, coordination.close)

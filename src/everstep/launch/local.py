@@ -28,6 +28,8 @@ def worker_command(spec: WorkerSpec, lifeline: int, run_directory: pathlib.Path)
         *("--incarnation", str(spec.incarnation), "--devices", str(spec.devices)),
         *("--lifeline", str(lifeline), "--run-directory", str(run_directory)),
     ]
+    if spec.spare:
+        command += ["--spare"]
     if spec.shared_directory is not None:
         command += ["--shared-directory", spec.shared_directory]
     return command
@@ -98,6 +100,13 @@ class LocalProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
         return await self.wait()
+
+    def signal(self, number: int) -> bool:
+        if self.ended.done():
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+        return True
 
     def last_words(self) -> str:
         try:

@@ -24,7 +24,7 @@ class WorkerSpec:
 
     head: address of the channel, "unix:/path" or "host:port". token: proves to the head that the worker belongs to this run.
     slice, worker: which slice, and the index within it. devices: how many devices it owns.
-    shared_directory: for host buffers, None if it doesn't share a filesystem with the head.
+    shared_directory: for host buffers, None if it doesn't share a filesystem with the head. spare: it has no place yet.
     """
 
     name: str
@@ -35,6 +35,7 @@ class WorkerSpec:
     head: str
     token: str
     shared_directory: str | None = None
+    spare: bool = False
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -74,6 +75,9 @@ class Process(Protocol):
 
     async def kill(self) -> Exit:
         """End it now, whatever it does, and return when it has ended."""
+
+    def signal(self, number: int) -> bool:
+        """Send it a signal. False if it has ended. A launcher that can only kill does that for SIGKILL and raises ValueError for others."""
 
     def last_words(self) -> str:
         """The end of what it wrote to its standard error, for a message to people; "" if there is nothing."""

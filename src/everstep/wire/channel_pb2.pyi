@@ -43,7 +43,7 @@ class Box(_message.Message):
     def __init__(self, start: _Optional[_Iterable[int]] = ..., size: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("version", "release", "token", "name", "slice", "worker", "incarnation", "pid", "host", "bulk_address", "shares_directory", "devices", "jaxlib", "platform_version")
+    __slots__ = ("version", "release", "token", "name", "slice", "worker", "incarnation", "pid", "host", "bulk_address", "shares_directory", "devices", "jaxlib", "platform_version", "spare")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +58,7 @@ class Hello(_message.Message):
     DEVICES_FIELD_NUMBER: _ClassVar[int]
     JAXLIB_FIELD_NUMBER: _ClassVar[int]
     PLATFORM_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SPARE_FIELD_NUMBER: _ClassVar[int]
     version: int
     release: str
     token: str
@@ -72,7 +73,8 @@ class Hello(_message.Message):
     devices: _containers.RepeatedCompositeFieldContainer[DeviceInfo]
     jaxlib: str
     platform_version: str
-    def __init__(self, version: _Optional[int] = ..., release: _Optional[str] = ..., token: _Optional[str] = ..., name: _Optional[str] = ..., slice: _Optional[int] = ..., worker: _Optional[int] = ..., incarnation: _Optional[int] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., bulk_address: _Optional[str] = ..., shares_directory: bool = ..., devices: _Optional[_Iterable[_Union[DeviceInfo, _Mapping]]] = ..., jaxlib: _Optional[str] = ..., platform_version: _Optional[str] = ...) -> None: ...
+    spare: bool
+    def __init__(self, version: _Optional[int] = ..., release: _Optional[str] = ..., token: _Optional[str] = ..., name: _Optional[str] = ..., slice: _Optional[int] = ..., worker: _Optional[int] = ..., incarnation: _Optional[int] = ..., pid: _Optional[int] = ..., host: _Optional[str] = ..., bulk_address: _Optional[str] = ..., shares_directory: bool = ..., devices: _Optional[_Iterable[_Union[DeviceInfo, _Mapping]]] = ..., jaxlib: _Optional[str] = ..., platform_version: _Optional[str] = ..., spare: bool = ...) -> None: ...
 
 class DeviceInfo(_message.Message):
     __slots__ = ("platform", "kind", "memory_kinds", "default_memory_kind")
@@ -87,16 +89,20 @@ class DeviceInfo(_message.Message):
     def __init__(self, platform: _Optional[str] = ..., kind: _Optional[str] = ..., memory_kinds: _Optional[_Iterable[str]] = ..., default_memory_kind: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("version", "refused", "device_ids", "heartbeat_interval")
+    __slots__ = ("version", "refused", "device_ids", "heartbeat_interval", "name", "incarnation")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     DEVICE_IDS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
     version: int
     refused: str
     device_ids: _containers.RepeatedScalarFieldContainer[int]
     heartbeat_interval: float
-    def __init__(self, version: _Optional[int] = ..., refused: _Optional[str] = ..., device_ids: _Optional[_Iterable[int]] = ..., heartbeat_interval: _Optional[float] = ...) -> None: ...
+    name: str
+    incarnation: int
+    def __init__(self, version: _Optional[int] = ..., refused: _Optional[str] = ..., device_ids: _Optional[_Iterable[int]] = ..., heartbeat_interval: _Optional[float] = ..., name: _Optional[str] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class ToWorker(_message.Message):
     __slots__ = ("op", "welcome", "stop", "connect_world", "build_world", "break_world", "drop_world", "compile", "load", "unload", "describe", "execute", "put", "buffer_ready", "get", "assemble", "build", "bitcast", "delete", "callback_result")
@@ -183,7 +189,7 @@ class DropWorld(_message.Message):
     def __init__(self, world: _Optional[int] = ...) -> None: ...
 
 class Compile(_message.Message):
-    __slots__ = ("program", "world", "module", "options", "devices", "replicas", "partitions", "blob_path")
+    __slots__ = ("program", "world", "module", "options", "devices", "replicas", "partitions", "blob_path", "spans_workers")
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     WORLD_FIELD_NUMBER: _ClassVar[int]
     MODULE_FIELD_NUMBER: _ClassVar[int]
@@ -192,6 +198,7 @@ class Compile(_message.Message):
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     BLOB_PATH_FIELD_NUMBER: _ClassVar[int]
+    SPANS_WORKERS_FIELD_NUMBER: _ClassVar[int]
     program: int
     world: int
     module: Source
@@ -200,7 +207,8 @@ class Compile(_message.Message):
     replicas: int
     partitions: int
     blob_path: str
-    def __init__(self, program: _Optional[int] = ..., world: _Optional[int] = ..., module: _Optional[_Union[Source, _Mapping]] = ..., options: _Optional[bytes] = ..., devices: _Optional[_Iterable[int]] = ..., replicas: _Optional[int] = ..., partitions: _Optional[int] = ..., blob_path: _Optional[str] = ...) -> None: ...
+    spans_workers: bool
+    def __init__(self, program: _Optional[int] = ..., world: _Optional[int] = ..., module: _Optional[_Union[Source, _Mapping]] = ..., options: _Optional[bytes] = ..., devices: _Optional[_Iterable[int]] = ..., replicas: _Optional[int] = ..., partitions: _Optional[int] = ..., blob_path: _Optional[str] = ..., spans_workers: bool = ...) -> None: ...
 
 class Load(_message.Message):
     __slots__ = ("program", "world", "blob", "options", "devices", "replicas", "partitions", "outputs", "callbacks")
@@ -442,14 +450,16 @@ class ToHead(_message.Message):
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., world_connected: _Optional[_Union[WorldConnected, _Mapping]] = ..., compiled: _Optional[_Union[Compiled, _Mapping]] = ..., blob_ready: _Optional[_Union[BlobReady, _Mapping]] = ..., described: _Optional[_Union[Described, _Mapping]] = ..., got: _Optional[_Union[Got, _Mapping]] = ..., callback_call: _Optional[_Union[CallbackCall, _Mapping]] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
-    __slots__ = ("arrays", "bytes", "programs")
+    __slots__ = ("arrays", "bytes", "programs", "started")
     ARRAYS_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     PROGRAMS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
     arrays: int
     bytes: int
     programs: int
-    def __init__(self, arrays: _Optional[int] = ..., bytes: _Optional[int] = ..., programs: _Optional[int] = ...) -> None: ...
+    started: int
+    def __init__(self, arrays: _Optional[int] = ..., bytes: _Optional[int] = ..., programs: _Optional[int] = ..., started: _Optional[int] = ...) -> None: ...
 
 class Done(_message.Message):
     __slots__ = ("op", "error")

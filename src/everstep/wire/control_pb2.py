@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from everstep.wire import channel_pb2 as everstep_dot_wire_dot_channel__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x65verstep/wire/control.proto\x12\x10\x65verstep.control\x1a\x1b\x65verstep/wire/channel.proto\"\x0f\n\rStatusRequest\"\x1b\n\x0bStatusReply\x12\x0c\n\x04json\x18\x01 \x01(\t\"q\n\x0b\x46romProgram\x12.\n\x08register\x18\x01 \x01(\x0b\x32\x1a.everstep.control.RegisterH\x00\x12*\n\x06result\x18\x02 \x01(\x0b\x32\x18.everstep.control.ResultH\x00\x42\x06\n\x04\x62ody\"\x18\n\x08Register\x12\x0c\n\x04uuid\x18\x01 \x01(\t\"o\n\tToProgram\x12\x32\n\nregistered\x18\x01 \x01(\x0b\x32\x1c.everstep.control.RegisteredH\x00\x12&\n\x04\x63\x61ll\x18\x02 \x01(\x0b\x32\x16.everstep.control.CallH\x00\x42\x06\n\x04\x62ody\"\x0c\n\nRegistered\"U\n\x04\x43\x61ll\x12\x0c\n\x04\x63\x61ll\x18\x01 \x01(\x04\x12\x10\n\x08\x63\x61llback\x18\x02 \x01(\t\x12-\n\x08operands\x18\x03 \x03(\x0b\x32\x1b.everstep.channel.HostValue\"k\n\x06Result\x12\x0c\n\x04\x63\x61ll\x18\x01 \x01(\x04\x12+\n\x06values\x18\x02 \x03(\x0b\x32\x1b.everstep.channel.HostValue\x12&\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x17.everstep.channel.Error2\xa0\x01\n\x07\x43ontrol\x12H\n\x06Status\x12\x1f.everstep.control.StatusRequest\x1a\x1d.everstep.control.StatusReply\x12K\n\tCallbacks\x12\x1d.everstep.control.FromProgram\x1a\x1b.everstep.control.ToProgram(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x65verstep/wire/control.proto\x12\x10\x65verstep.control\x1a\x1b\x65verstep/wire/channel.proto\"\x0f\n\rStatusRequest\"\x1b\n\x0bStatusReply\x12\x0c\n\x04json\x18\x01 \x01(\t\"-\n\x0bKillRequest\x12\x0e\n\x06worker\x18\x01 \x01(\t\x12\x0e\n\x06signal\x18\x02 \x01(\x05\"\x0b\n\tKillReply\".\n\rEventsRequest\x12\r\n\x05\x61\x66ter\x18\x01 \x01(\x04\x12\x0e\n\x06\x66ollow\x18\x02 \x01(\x08\"\x15\n\x05\x45vent\x12\x0c\n\x04json\x18\x01 \x01(\t\"q\n\x0b\x46romProgram\x12.\n\x08register\x18\x01 \x01(\x0b\x32\x1a.everstep.control.RegisterH\x00\x12*\n\x06result\x18\x02 \x01(\x0b\x32\x18.everstep.control.ResultH\x00\x42\x06\n\x04\x62ody\"\x18\n\x08Register\x12\x0c\n\x04uuid\x18\x01 \x01(\t\"o\n\tToProgram\x12\x32\n\nregistered\x18\x01 \x01(\x0b\x32\x1c.everstep.control.RegisteredH\x00\x12&\n\x04\x63\x61ll\x18\x02 \x01(\x0b\x32\x16.everstep.control.CallH\x00\x42\x06\n\x04\x62ody\"\x0c\n\nRegistered\"U\n\x04\x43\x61ll\x12\x0c\n\x04\x63\x61ll\x18\x01 \x01(\x04\x12\x10\n\x08\x63\x61llback\x18\x02 \x01(\t\x12-\n\x08operands\x18\x03 \x03(\x0b\x32\x1b.everstep.channel.HostValue\"k\n\x06Result\x12\x0c\n\x04\x63\x61ll\x18\x01 \x01(\x04\x12+\n\x06values\x18\x02 \x03(\x0b\x32\x1b.everstep.channel.HostValue\x12&\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x17.everstep.channel.Error2\xaa\x02\n\x07\x43ontrol\x12H\n\x06Status\x12\x1f.everstep.control.StatusRequest\x1a\x1d.everstep.control.StatusReply\x12\x42\n\x04Kill\x12\x1d.everstep.control.KillRequest\x1a\x1b.everstep.control.KillReply\x12\x44\n\x06\x45vents\x12\x1f.everstep.control.EventsRequest\x1a\x17.everstep.control.Event0\x01\x12K\n\tCallbacks\x12\x1d.everstep.control.FromProgram\x1a\x1b.everstep.control.ToProgram(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,18 +36,26 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STATUSREQUEST']._serialized_end=93
   _globals['_STATUSREPLY']._serialized_start=95
   _globals['_STATUSREPLY']._serialized_end=122
-  _globals['_FROMPROGRAM']._serialized_start=124
-  _globals['_FROMPROGRAM']._serialized_end=237
-  _globals['_REGISTER']._serialized_start=239
-  _globals['_REGISTER']._serialized_end=263
-  _globals['_TOPROGRAM']._serialized_start=265
-  _globals['_TOPROGRAM']._serialized_end=376
-  _globals['_REGISTERED']._serialized_start=378
-  _globals['_REGISTERED']._serialized_end=390
-  _globals['_CALL']._serialized_start=392
-  _globals['_CALL']._serialized_end=477
-  _globals['_RESULT']._serialized_start=479
-  _globals['_RESULT']._serialized_end=586
-  _globals['_CONTROL']._serialized_start=589
-  _globals['_CONTROL']._serialized_end=749
+  _globals['_KILLREQUEST']._serialized_start=124
+  _globals['_KILLREQUEST']._serialized_end=169
+  _globals['_KILLREPLY']._serialized_start=171
+  _globals['_KILLREPLY']._serialized_end=182
+  _globals['_EVENTSREQUEST']._serialized_start=184
+  _globals['_EVENTSREQUEST']._serialized_end=230
+  _globals['_EVENT']._serialized_start=232
+  _globals['_EVENT']._serialized_end=253
+  _globals['_FROMPROGRAM']._serialized_start=255
+  _globals['_FROMPROGRAM']._serialized_end=368
+  _globals['_REGISTER']._serialized_start=370
+  _globals['_REGISTER']._serialized_end=394
+  _globals['_TOPROGRAM']._serialized_start=396
+  _globals['_TOPROGRAM']._serialized_end=507
+  _globals['_REGISTERED']._serialized_start=509
+  _globals['_REGISTERED']._serialized_end=521
+  _globals['_CALL']._serialized_start=523
+  _globals['_CALL']._serialized_end=608
+  _globals['_RESULT']._serialized_start=610
+  _globals['_RESULT']._serialized_end=717
+  _globals['_CONTROL']._serialized_start=720
+  _globals['_CONTROL']._serialized_end=1018
 # @@protoc_insertion_point(module_scope)

@@ -17,6 +17,32 @@ class StatusReply(_message.Message):
     json: str
     def __init__(self, json: _Optional[str] = ...) -> None: ...
 
+class KillRequest(_message.Message):
+    __slots__ = ("worker", "signal")
+    WORKER_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    worker: str
+    signal: int
+    def __init__(self, worker: _Optional[str] = ..., signal: _Optional[int] = ...) -> None: ...
+
+class KillReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class EventsRequest(_message.Message):
+    __slots__ = ("after", "follow")
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    after: int
+    follow: bool
+    def __init__(self, after: _Optional[int] = ..., follow: bool = ...) -> None: ...
+
+class Event(_message.Message):
+    __slots__ = ("json",)
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    json: str
+    def __init__(self, json: _Optional[str] = ...) -> None: ...
+
 class FromProgram(_message.Message):
     __slots__ = ("register", "result")
     REGISTER_FIELD_NUMBER: _ClassVar[int]

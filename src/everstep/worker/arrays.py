@@ -70,7 +70,7 @@ class Stored:
         if shards is None:
             assert self.local is not None
             self.check()
-            shards = self._shards = dict(zip(self.local.devices, self.whole._arrays, strict=True))
+            shards = self._shards = dict(zip(self.local.devices, xla.shards(self.whole), strict=True))
         return shards
 
     def shard(self, device: int) -> Any:
@@ -82,6 +82,11 @@ class Stored:
         if not isinstance(shard, bytes) and shard.is_deleted():
             raise _donated()
         return shard
+
+    def is_ready(self) -> bool:
+        """Whether what computes it has ended."""
+        buffers = [self.whole] if self.whole is not None else (self._shards or {}).values()
+        return all(isinstance(buffer, bytes) or buffer.is_deleted() or buffer.is_ready() for buffer in buffers)
 
     def check(self) -> None:
         """Raises Failure (INVALID_ARGUMENT) if it was donated."""

@@ -46,7 +46,7 @@ def join(sock: socket.socket, hello: wire.Hello) -> wire.Welcome:
     hello.version = frames.VERSION
     hello.release = __version__
     sock.sendall(frames.encode(wire.ToHead(hello=hello).SerializeToString()))
-    sock.settimeout(_WELCOME_SECONDS)
+    sock.settimeout(None if hello.spare else _WELCOME_SECONDS)
     data = frames.receive(sock)
     sock.settimeout(None)
     if data is None:
@@ -93,7 +93,7 @@ def beat(reporter: Reporter, arrays: Arrays, executor: Executor, interval: float
 
     def run() -> None:
         while True:
-            heartbeat = wire.Heartbeat(arrays=len(arrays), bytes=arrays.nbytes(), programs=executor.programs())
+            heartbeat = wire.Heartbeat(arrays=len(arrays), bytes=arrays.nbytes(), programs=executor.programs(), started=executor.started)
             reporter.send(wire.ToHead(heartbeat=heartbeat))
             stop.wait(interval)
 

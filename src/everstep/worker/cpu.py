@@ -49,6 +49,12 @@ class CpuPlatform:
         """host: the address by which other workers reach this one."""
         return CpuWorld(number, self._count, host, self._keep_combiner)
 
+    def stand_in(self, devices: Sequence[int]) -> World:
+        """A world of no other workers, with devices under these ids: to compile for devices that are away."""
+        world = CpuWorld(0, len(devices), "", self._keep_combiner)
+        world.build(0, 1, devices)
+        return world
+
 
 def _describe(device: xla.Device) -> wire.DeviceInfo:
     return wire.DeviceInfo(
@@ -132,8 +138,8 @@ class CpuWorld(World):
                 return xla.adopt(buffer, device)
         return xla.put(xla.view(buffer), device, memory_kind or None)
 
-    def tune(self, options: xla.Options, placement: Placement) -> None:
-        if placement.spans_workers and not self._keep_combiner:
+    def tune(self, options: xla.Options, spans_workers: bool) -> None:
+        if spans_workers and not self._keep_combiner:
             # A peer's death in the middle of a combined all-reduce makes gloo abort this process.
             debug = options.executable_build_options.debug_options
             debug.xla_disable_hlo_passes = ",".join(filter(None, (debug.xla_disable_hlo_passes, _COMBINER)))

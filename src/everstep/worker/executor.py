@@ -64,11 +64,17 @@ class Executor:
         if name in ("compile", "load"):
             loaded = Loaded(Future(), len(message.devices) > 1)
             self._pool.submit(self._compile if name == "compile" else self._load, op, message, loaded.program)
-        self._queue.put((op, name, message, loaded))
+        if name != "compile" or message.world:
+            self._queue.put((op, name, message, loaded))
 
     def programs(self) -> int:
         """How many there are."""
         return len(self._programs)
+
+    @property
+    def started(self) -> int:
+        """The highest number of an operation whose program has been started."""
+        return self._launches.started
 
     def blob(self, program: int) -> bytes:
         """The serialized executable of a program that was compiled here. Raises Failure (NOT_FOUND)."""
@@ -105,7 +111,7 @@ class Executor:
 
     def _compile(self, op: int, message: wire.Compile, future: Future[Program]) -> None:
         try:
-            world = self._worlds.get(message.world)
+            world = self._worlds.get(message.world) if message.world else None
             program, report = self._compiler.compile(world, message, self._transfers.program(message.module))
         except Exception as error:
             failure = xla.failure(error)

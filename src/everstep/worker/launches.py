@@ -58,6 +58,7 @@ class Launches:
         self._ready: queue.SimpleQueue[_Launch] = queue.SimpleQueue()
         self._gangs: queue.SimpleQueue[_Launch] = queue.SimpleQueue()
         self._gangs_put = self._gangs_done = 0
+        self.started = 0  # highest number of an operation whose program has been started
         self._alone: dict[int, threading.Event] = {}  # programs of one device, by operation, that have not ended
         threading.Thread(target=self._run_ready, name="launches", daemon=True).start()
         threading.Thread(target=self._run_gangs, name="gang launches", daemon=True).start()
@@ -74,7 +75,8 @@ class Launches:
                 pending.append(loaded.program)
             program = None if pending else loaded.program.result()
             keep = self._kept(message, loaded.program)
-            if program is not None and not program.callbacks and (not loaded.is_gang or self._may_overtake(program, before)):
+            if program is not None and not program.callbacks and self._may_start(program, arguments, loaded, before):  # type: ignore[arg-type]
+                self.started = max(self.started, op)
                 results, execution = program.run(arguments, keep)  # type: ignore[arg-type]  # none is pending
                 for array, result in zip(message.results, results, strict=True):
                     self._arrays.set(array, result)
@@ -94,11 +96,21 @@ class Launches:
             self._gangs_put += 1
             self._gangs.put(launch)
         else:
-            when_done(pending, lambda: self._ready.put(launch))
+            when_done(pending, lambda: self._put_ready(launch))
 
     def forget(self, world: World) -> None:
         """Nothing is started in this world any more."""
         self._completions.forget(world)
+
+    def _put_ready(self, launch: _Launch) -> None:
+        program = launch.program.exception() is None and launch.program.result()
+        arguments = [each.result() if isinstance(each, Future) else each for each in launch.arguments if not _failed(each)]
+        if program and program.must_adopt(
+            arguments
+        ):  # what it would wait for may have to be started by the thread for those that are ready
+            threading.Thread(target=self._start, args=(launch,), name="adopting launch", daemon=True).start()
+        else:
+            self._ready.put(launch)
 
     def _kept(self, message: wire.Execute, program: Future[Program]) -> Collection[int]:
         """Arguments that must survive: those the head names, and those that somebody is still to read."""
@@ -107,11 +119,13 @@ class Launches:
         held = self._arrays.held(message.arguments, indices)
         return {*message.keep_arguments, *held} if held or message.keep_arguments else ()
 
-    def _may_overtake(self, program: Program, before: Sequence[threading.Event]) -> bool:
-        """Whether a gang may start at once: none waits before it, and it will not wait itself."""
+    def _may_start(self, program: Program, arguments: Sequence[Stored], loaded: Loaded, before: Sequence[threading.Event]) -> bool:
+        """Whether it may start at once: it will not wait itself and, if it is a gang, none waits before it."""
+        if not loaded.is_gang:
+            return not program.must_adopt(arguments)
         if program.placement.spans_workers and not all(event.is_set() for event in before):
             return False
-        return self._gangs_put == self._gangs_done and not program.must_wait()
+        return self._gangs_put == self._gangs_done and not program.must_wait(arguments)
 
     def _ended(self, op: int, failure: Failure | None) -> None:
         if (alone := self._alone.pop(op, None)) is not None:
@@ -149,6 +163,7 @@ class Launches:
         try:
             program = launch.program.result()
             arguments = [each.result() if isinstance(each, Future) else each for each in launch.arguments]
+            self.started = max(self.started, launch.op)
             results, execution = program.run(arguments, launch.keep)
             for placeholder, result in zip(launch.results, results, strict=True):
                 placeholder.set_result(result)
@@ -169,6 +184,10 @@ def _await(*entries: Future[Program] | Stored | Future[Stored]) -> None:
         if isinstance(each, Future):
             with contextlib.suppress(Failure):
                 each.result()
+
+
+def _failed(entry: Stored | Future[Stored]) -> bool:
+    return isinstance(entry, Future) and entry.exception() is not None
 
 
 class Lane:

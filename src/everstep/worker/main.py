@@ -18,6 +18,7 @@ class Options:
     """How a worker is started.
 
     head: "unix:/path" or "host:port". token: that of the run. name: "s<slice>w<worker>". devices: how many it has.
+    incarnation: 0 lets the head count. spare: it has no place yet; slice, worker and incarnation come with one.
     shared_directory: a directory that it shares with the head, None if they are on different machines.
     host: the address by which other workers reach this one; None: the one by which it reaches the head.
     farewell: called last, just before the process ends because the head says so or is gone.
@@ -29,8 +30,9 @@ class Options:
     name: str
     slice: int
     worker: int
-    incarnation: int = 1
+    incarnation: int = 0
     devices: int = 1
+    spare: bool = False
     shared_directory: str | None = None
     host: str | None = None
     keep_combiner: bool = False

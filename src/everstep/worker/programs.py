@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from everstep.wire import channel_pb2 as wire
@@ -48,9 +48,14 @@ class Program:
             raise unimplemented("this jaxlib can't serialize programs with host callbacks over several devices")
         return bytes(self.executable.serialize())
 
-    def must_wait(self) -> bool:
+    def must_wait(self, arguments: Sequence[Stored]) -> bool:
         """Whether `run` would have to wait for another program to end."""
-        return self.placement.world.must_wait(self.placement)
+        return self.placement.world.must_wait(self.placement) or self.must_adopt(arguments)
+
+    def must_adopt(self, arguments: Sequence[Stored]) -> bool:
+        """Whether an argument is still to be computed by a program of another world, without which it can't be taken over."""
+        world = self.placement.world
+        return any(stored.world is not world and not stored.is_ready() for stored in arguments)
 
     def run(self, arguments: Sequence[Stored], keep: Collection[int]) -> tuple[list[Stored], Execution]:
         """Start it. Returns the results, which may be long in coming, and what ends when they are there.
@@ -90,14 +95,18 @@ class Program:
 class Compiler:
     """Makes programs of what the head sends, in the threads of whoever calls."""
 
-    def __init__(self, callbacks: Callbacks) -> None:
+    def __init__(self, callbacks: Callbacks, stand_in: Callable[[Sequence[int]], World]) -> None:
+        """stand_in: makes a world with devices under these ids, for programs whose own devices are away."""
         self._callbacks = callbacks
+        self._stand_in = stand_in
 
-    def compile(self, world: World, message: wire.Compile, artifact: bytes) -> tuple[Program, wire.Compiled]:
-        """Raises Failure, errors of XLA."""
+    def compile(self, world: World | None, message: wire.Compile, artifact: bytes) -> tuple[Program, wire.Compiled]:
+        """world: None to compile for devices that are away. Raises Failure, errors of XLA."""
         hlo.check_portable(artifact)
+        if world is None:
+            world = self._stand_in(message.devices)
         placement = world.placement(message.devices)
-        options = self._options(placement, message.options, message.replicas, message.partitions)
+        options = self._options(placement, message, message.spans_workers)
         module = xla.parse(artifact)
         with module.context:
             names = _host_callbacks(module)
@@ -111,15 +120,16 @@ class Compiler:
     def load(self, world: World, message: wire.Load, blob: bytes) -> Program:
         """Raises Failure, errors of XLA."""
         placement = world.placement(message.devices)
-        options = self._options(placement, message.options, message.replicas, message.partitions)
+        options = self._options(placement, message, placement.spans_workers)
         names = list(message.callbacks)
         executable = xla.load_program(world.client, blob, placement.device_list, options, self._callables(names, world))
         name, module, _, _ = xla.program_shape(executable)
         return Program(name, placement, executable, message.outputs, hlo.donated(module), names)
 
-    def _options(self, placement: Placement, serialized: bytes, replicas: int, partitions: int) -> xla.Options:
-        options = xla.parse_options(serialized, placement.world.assignment(placement, replicas, partitions))
-        placement.world.tune(options, placement)
+    def _options(self, placement: Placement, message: wire.Compile | wire.Load, spans_workers: bool) -> xla.Options:
+        world = placement.world
+        options = xla.parse_options(message.options, world.assignment(placement, message.replicas, message.partitions))
+        world.tune(options, spans_workers)
         return options
 
     def _callables(self, names: Sequence[str], world: World) -> list[Any]:

@@ -39,6 +39,7 @@ def serve(options: Options) -> int:
     worker = Worker(options, platform, sock)
     try:
         welcome = channel.join(sock, worker.hello())
+        log.info("worker %s joined as incarnation %d", welcome.name, welcome.incarnation)
     except (channel.Refused, OSError) as error:
         print(f"everstep worker {options.name}: the head at {options.head} does not take it: {error}", file=sys.stderr)
         worker.close()
@@ -70,7 +71,7 @@ class Worker:
         self._callbacks = Callbacks(self._reporter)
         self._worlds = Worlds(lambda number: platform.world(number, self._host), self._reporter, self._broken, self._dropped)
         self._transfers = Transfers(self._arrays, self._worlds, self._reporter, options.token)
-        self._executor = Executor(self._arrays, self._worlds, Compiler(self._callbacks), self._transfers, self._reporter)
+        self._executor = Executor(self._arrays, self._worlds, Compiler(self._callbacks, platform.stand_in), self._transfers, self._reporter)
         self._socket_file: pathlib.Path | None = None
         self._server = bulk.Server(self._bulk_address(), options.token, self._provide)
 
@@ -87,6 +88,7 @@ class Worker:
             shares_directory=self._options.shared_directory is not None,
             devices=self._platform.devices,
             jaxlib=xla.JAXLIB,
+            spare=self._options.spare,
             platform_version=self._platform.version,
         )
 

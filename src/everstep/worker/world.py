@@ -129,7 +129,7 @@ class World(abc.ABC):
         """The content of another world's buffer on a device of this one, without a copy where possible."""
 
     @abc.abstractmethod
-    def tune(self, options: xla.Options, placement: Placement) -> None:
+    def tune(self, options: xla.Options, spans_workers: bool) -> None:
         """Change the compile options of a program as this hardware needs it."""
 
     def must_wait(self, placement: Placement) -> bool:
@@ -205,7 +205,8 @@ class Worlds:
         self._dropped = dropped
         self._worlds: dict[int, World] = {}
         self._stuck: list[World] = []
-        self._newest: Future[World] = Future()
+        self._latest: Future[World] = Future()  # that was begun
+        self._newest: World | None = None  # that was built
         self._lock = threading.Lock()
 
     def get(self, number: int) -> World:
@@ -218,8 +219,8 @@ class Worlds:
         return world
 
     def newest(self) -> World:
-        """The one that new arrays are made in. Waits until there is one."""
-        return self._newest.result().ready.result()
+        """The one that new arrays are made in. Waits until there is one; never for a later one while it has one."""
+        return self._newest or self._latest.result().ready.result()
 
     # Commands. All return at once.
 
@@ -245,7 +246,7 @@ class Worlds:
                 world.check()
                 world.build(message.rank, message.size, message.devices)
                 world.check()
-                _settle(world, None)
+                self._built(world)
             except Exception as error:
                 failure = self._fail(world, error)
             self._reporter.done(op, failure)
@@ -280,10 +281,16 @@ class Worlds:
             world = self._worlds.get(number)
             if world is None:
                 world = self._worlds[number] = self._make(number)
-            if self._newest.done():
-                self._newest = Future()
-            self._newest.set_result(world)
+            if self._latest.done():
+                self._latest = Future()
+            self._latest.set_result(world)
             return world
+
+    def _built(self, world: World) -> None:
+        with self._lock:
+            if self._newest is None or self._newest.number < world.number:
+                self._newest = world
+        _settle(world, None)
 
     def _fail(self, world: World, error: Exception) -> Failure:
         failure = xla.failure(error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import threading
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -75,6 +76,8 @@ def failure(error: BaseException) -> Failure:
 
 # ---------------------------------------------------------------- arrays
 
+_making_shards = threading.Lock()
+
 
 def device_list(devices: Sequence[Device]) -> DeviceList:
     return _jax.DeviceList(tuple(devices))
@@ -122,6 +125,15 @@ def view(buffer: Buffer) -> np.ndarray[Any, Any]:
 
 def join(aval: Aval, sharding: Sharding, buffers: Sequence[Buffer]) -> Buffer:
     return _jax.ArrayImpl(aval, sharding, list(buffers), True, True)
+
+
+def shards(whole: Buffer) -> list[Buffer]:
+    """The single-device arrays that a joined one consists of, in the order of its devices.
+
+    Asked for the first time jaxlib makes them one by one, and lets other threads run meanwhile, which would see a list of some of them.
+    """
+    with _making_shards:
+        return list(whole._arrays)
 
 
 def copy(array: Buffer, devices: DeviceList, sharding: Sharding) -> Buffer:

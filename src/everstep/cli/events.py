@@ -1,0 +1,35 @@
+"""`everstep events`: what has happened to the workers of a running head."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from everstep.cli import options, status
+from everstep.cli.errors import CommandError
+from everstep.wire.errors import Failure
+
+
+def add_parser(commands: options.Subcommands) -> None:
+    parser = commands.add_parser(
+        "events",
+        help="list what has happened to the workers of a running head",
+        description="Show which workers joined, were lost, were replaced, and how long each recovery took. Times are UTC.",
+    )
+    parser.add_argument("--head", type=options.name, metavar="NAME", help="which head, when several run")
+    parser.add_argument("--follow", action="store_true", help="go on with each new event until the head ends")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from everstep.control import client  # imports gRPC: not for the other commands
+
+    directory = status.find(arguments.head)
+    try:
+        for event in client.events(directory.target(), follow=arguments.follow):
+            print(json.dumps(event.as_dict()) if arguments.json else event, flush=True)
+    except Failure as failure:
+        if not arguments.follow:
+            raise CommandError(failure.message) from failure
+    return 0
