@@ -101,9 +101,9 @@ class Running:
         """Pids in the order of their start."""
         return sorted(child.pid for child in psutil.Process(self.head()).children())
 
-    def finish(self) -> tuple[int, str, str]:
+    def finish(self, seconds: float = 30) -> tuple[int, str, str]:
         """Wait for its end: exit code, rest of standard output, standard error."""
-        output, errors = self.process.communicate(timeout=30)
+        output, errors = self.process.communicate(timeout=seconds)
         return self.process.returncode, output, errors
 
     def close(self) -> None:

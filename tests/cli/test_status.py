@@ -16,7 +16,6 @@ from everstep.cli.status import describe
 Start = Callable[..., Running]
 
 WORKER = {
-    "up": True,
     "state": "up",
     "incarnation": 1,
     "pid": 11,
@@ -35,7 +34,7 @@ def test_text() -> None:
         "target": "grpc://unix:/x",
         "slices": [
             {"slice": 0, "workers": [{"name": "s0w0"} | WORKER]},
-            {"slice": 1, "workers": [{"name": "s1w0"} | WORKER | {"up": False, "state": "lost", "pid": None, "devices": [2, 3]}]},
+            {"slice": 1, "workers": [{"name": "s1w0"} | WORKER | {"state": "lost", "pid": None, "devices": [2, 3]}]},
         ],
         "sessions": [{"session": 1, "label": "train.py", "arrays": 3, "bytes": 192, "programs": 2}],
     }

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from everstep.head.arrays import Array, Placement
 from everstep.head.channel import Link
 from everstep.head.dispatch import SUSPICION, Dispatcher
 from everstep.head.members import Member, Members, lost
 from everstep.head.operations import Operation
+from everstep.head.specs import ArraySpec, Sharding
 from everstep.wire import channel_pb2 as wire
 from everstep.wire import frames
 from everstep.wire.errors import Code, Failure
@@ -111,6 +113,27 @@ def test_the_death_that_caused_an_error_is_told_not_the_error() -> None:
         scene.lose("s1w0")
         with pytest.raises(Failure, match=r"DATA_LOSS: worker s1w0 .*SIGKILL"):
             await operation.done()
+        assert scene.dispatcher.in_flight() == 0
+
+    run(scenario)
+
+
+def test_a_death_is_told_by_what_reads_the_results_too() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.dispatcher.open()
+        step = scene.execute()
+        spec = ArraySpec("f32", (2,), Sharding((0, 1), tiles=(2,), tile_of=(0, 1)))
+        array = Array(1, spec, Placement((0, 1), scene.members.slot_of_device), (step,))
+        get = scene.dispatcher.operation("get", ["s0w0"])
+        get.follow(array)
+        scene.dispatcher.dispatch(get, ["s0w0"], wire.ToWorker(get=wire.Get(array=1)))
+        scene.done("s0w0", get, Code.UNKNOWN, "Gloo all-reduce failed: Connection reset by peer")
+        assert get.failure is None
+        scene.lose("s1w0")
+        with pytest.raises(Failure, match=r"DATA_LOSS: worker s1w0 .*SIGKILL"):
+            await get.done()
+        scene.done("s0w0", step, Code.UNKNOWN, "Gloo all-reduce failed: Connection reset by peer")
         assert scene.dispatcher.in_flight() == 0
 
     run(scenario)

@@ -234,7 +234,7 @@ class Dispatcher:
             timer = asyncio.get_running_loop().call_later(SUSPICION, self._settle, operation)
             suspicion = self._suspicions[operation.number] = _Suspicion(failure, timer)
         suspicion.slots.add(slot)
-        if suspicion.slots == operation.pending and operation.sources <= suspicion.slots:
+        if suspicion.slots == operation.pending and operation.sources <= suspicion.slots and not operation.follows_peers:
             self._settle(operation)  # everybody lives, and nobody else can have caused it
 
     def _settle(self, operation: Operation) -> None:

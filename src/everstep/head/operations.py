@@ -27,6 +27,7 @@ class Operation:
         "_on_drained",
         "failure",
         "followers",
+        "follows_peers",
         "number",
         "outputs",
         "pending",
@@ -48,6 +49,7 @@ class Operation:
         self.spanning = spanning
         self.sources = frozenset(sources)
         self.program = program
+        self.follows_peers = False  # it reads what an operation that depends on peers is to make
         self.sent_at = 0.0
         self.failure: Failure | None = None
         self.outputs: list[tuple[Array, frozenset[int] | None]] = []
@@ -58,7 +60,8 @@ class Operation:
     @property
     def depends_on_peers(self) -> bool:
         """Whether the death of another worker can be what a worker's error comes from."""
-        return (self.spanning and len(self.slots) > 1) or not self.sources <= self.slots or len(self.sources) > 1
+        reads_elsewhere = len(self.slots | self.sources) > 1 if self.sources else self.spanning and len(self.slots) > 1
+        return reads_elsewhere or self.follows_peers
 
     @property
     def drained(self) -> bool:
@@ -74,6 +77,7 @@ class Operation:
         for operation in array.operations:
             if operation.pending and operation is not self:
                 operation.followers.append(self)
+                self.follows_peers = self.follows_peers or operation.depends_on_peers
 
     def on_drained(self, callback: Callable[[], object]) -> None:
         """Call back when every worker has reported; at once if they have."""

@@ -11,6 +11,7 @@ from everstep.wire import channel_pb2 as wire
 from everstep.wire import values
 from everstep.wire.errors import Code, Failure
 from everstep.worker import xla
+from everstep.worker.faults import FAULTS
 from everstep.worker.reports import Reporter
 from everstep.worker.world import World
 
@@ -65,6 +66,7 @@ class Callbacks:
             self.abandon(world, world.broken)
         else:
             encoded = map(values.encode, operands)
+            FAULTS.reach("callback")
             self._reporter.send(wire.ToHead(callback_call=wire.CallbackCall(call=number, callback=callback, operands=encoded)))
         call.answered.wait()
         if call.failure is not None:

@@ -12,6 +12,7 @@ from everstep.wire import channel_pb2 as wire
 from everstep.wire import frames
 from everstep.worker.arrays import Arrays
 from everstep.worker.executor import Executor
+from everstep.worker.faults import FAULTS
 from everstep.worker.reports import Reporter
 
 _CONNECT_SECONDS = 10.0
@@ -83,7 +84,9 @@ def read(sock: socket.socket, beside: dict[str, Action], executor: Executor) -> 
         body = getattr(message, name)
         action = beside.get(name)
         if action is not None:
+            FAULTS.reach(name)
             action(message.op, body)
+            FAULTS.reach(name, after=True)
         else:
             executor.push(message.op, name, body)
 

@@ -18,6 +18,7 @@ from everstep.wire import channel_pb2 as wire
 from everstep.wire.errors import Code, Failure
 from everstep.worker import programs, xla
 from everstep.worker.arrays import Arrays, when_done
+from everstep.worker.faults import FAULTS
 from everstep.worker.launches import Launches, Loaded
 from everstep.worker.programs import Compiler, Program
 from everstep.worker.reports import Reporter
@@ -98,7 +99,9 @@ class Executor:
                 self._programs[message.program] = loaded
                 continue
             try:
+                FAULTS.reach(name)
                 self._commands[name](op, message)
+                FAULTS.reach(name, after=True)
             except Exception as error:
                 failure = xla.failure(error)
                 if not isinstance(error, Failure):
@@ -111,6 +114,7 @@ class Executor:
 
     def _compile(self, op: int, message: wire.Compile, future: Future[Program]) -> None:
         try:
+            FAULTS.reach("compile")
             world = self._worlds.get(message.world) if message.world else None
             program, report = self._compiler.compile(world, message, self._transfers.program(message.module))
         except Exception as error:
@@ -120,6 +124,7 @@ class Executor:
             return
         future.set_result(program)
         self._compiled(op, report)
+        FAULTS.reach("compile", after=True)
         ready = wire.BlobReady(program=message.program)
         try:
             blob = program.serialize()
@@ -140,6 +145,7 @@ class Executor:
     def _load(self, op: int, message: wire.Load, future: Future[Program]) -> None:
         failure = None
         try:
+            FAULTS.reach("load")
             world = self._worlds.get(message.world)
             future.set_result(self._compiler.load(world, message, self._transfers.program(message.blob)))
         except Exception as error:

@@ -16,6 +16,7 @@ from everstep.worker.arrays import Arrays
 from everstep.worker.callbacks import Callbacks
 from everstep.worker.cpu import CpuPlatform
 from everstep.worker.executor import Executor
+from everstep.worker.faults import FAULTS
 from everstep.worker.main import Options
 from everstep.worker.programs import Compiler
 from everstep.worker.reports import Reporter
@@ -39,6 +40,8 @@ def serve(options: Options) -> int:
     worker = Worker(options, platform, sock)
     try:
         welcome = channel.join(sock, worker.hello())
+        FAULTS.begin(welcome.name, welcome.incarnation)
+        FAULTS.reach("welcome")
         log.info("worker %s joined as incarnation %d", welcome.name, welcome.incarnation)
     except (channel.Refused, OSError) as error:
         print(f"everstep worker {options.name}: the head at {options.head} does not take it: {error}", file=sys.stderr)
@@ -120,6 +123,7 @@ class Worker:
         self._executor.forget(world)
 
     def _provide(self, key: str) -> bulk.Buffer | tuple[bulk.Buffer, ...]:
+        FAULTS.reach("serve")
         kind, _, rest = key.partition("/")
         return self._executor.blob(int(rest)) if kind == "blob" and rest.isdecimal() else self._transfers.provide(key)
 

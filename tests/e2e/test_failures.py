@@ -1,0 +1,97 @@
+"""Workers die at every point there is: the program hears of it as DATA_LOSS, the dead one alone is replaced, and the program goes on."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from e2e.faults import run
+
+from everstep.worker.faults import Fault
+
+_TWO = ("--slices", "2", "--devices-per-worker", "2")
+
+
+def _told(lines: list[str], errors: str) -> None:
+    """The program was told of a loss of devices and of nothing else, got through in the end, and the recovery was told in one block."""
+    *failures, last = lines
+    assert last == "done"
+    assert failures
+    for failure in failures:
+        assert re.match(r"(?:\w+: )?DATA_LOSS: worker s\dw\d \(slice \d, incarnation \d+, pid \d+\) is lost: ", failure), failure
+    assert re.search(r"elastic event 1: worker .*\n +detected +[\d:.]+\n +survivors free +\+", errors), errors
+
+
+def _name(fault: Fault) -> str:
+    return f"{fault.worker} {'after' if fault.after else 'before'} {fault.at} {fault.nth}"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("s0w0", "execute", 2),
+        Fault("s1w0", "execute", 2),
+        Fault("s1w0", "execute", 3, after=True),
+        Fault("s0w0", "compile"),
+        Fault("s1w0", "load"),
+        Fault("s0w0", "put", 2),
+        Fault("s1w0", "put", after=True),
+        Fault("s1w0", "get"),
+        Fault("s0w0", "build", after=True),
+        Fault("s1w0", "build"),
+        Fault("s0w0", "serve"),
+        Fault("s1w0", "serve"),
+        Fault("s0w0", "assemble"),
+        Fault("s1w0", "delete"),
+        Fault("s1w0", "callback"),
+    ],
+    ids=_name,
+)
+def test_killed(monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
+    _told(*run(monkeypatch, [fault], _TWO, "everything.py"))
+
+
+def test_killed_in_a_slice_of_several_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    _told(*run(monkeypatch, [Fault("s1w1", "execute", 2)], ("--slices", "2", "--workers-per-slice", "2"), "everything.py"))
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param([Fault("s0w0", "execute", 3), Fault("s1w0", "execute", 3)], id="both"),
+        pytest.param([Fault("s1w0", "execute", 3), Fault("s0w0", "build_world", 2)], id="the survivor while it leaves"),
+        pytest.param([Fault("s1w0", "execute", 3), Fault("s1w0", "welcome", incarnation=2)], id="the successor when it joins"),
+        pytest.param([Fault("s1w0", "execute", 3), Fault("s1w0", "connect_world", incarnation=2)], id="the successor as it connects"),
+        pytest.param([Fault("s1w0", "execute", 3), Fault("s0w0", "connect_world", 2)], id="the survivor as the successor connects"),
+        pytest.param([Fault("s1w0", "execute", 3), Fault("s1w0", "load", incarnation=2)], id="the successor in its first load"),
+        pytest.param([Fault("s1w0", "execute", 3), Fault("s0w0", "execute", 8)], id="another one soon after"),
+    ],
+)
+def test_killed_one_after_another(monkeypatch: pytest.MonkeyPatch, faults: list[Fault]) -> None:
+    _told(*run(monkeypatch, faults, _TWO, "everything.py"))
+
+
+@pytest.mark.parametrize("at", ["welcome", "connect_world", "build_world"])
+def test_killed_while_everything_starts(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    """The program does not even notice."""
+    lines, errors = run(monkeypatch, [Fault("s1w0", at), Fault("s0w0", "execute", 3)], _TWO, "everything.py")
+    _told(lines, errors[errors.index("worker s0w0") :].replace("elastic event 2", "elastic event 1"))
+
+
+def test_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says nothing and does not die: it is taken for dead, killed, and replaced."""
+    lines, errors = run(monkeypatch, [Fault("s1w0", "execute", 3, how="STOP")], (*_TWO, "--heartbeat-timeout", "1"), "everything.py")
+    _told(lines, errors)
+    assert re.search(r"is lost: no heartbeat for 1\.\d s", lines[0])
+
+
+def test_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its heart beats, but it does not start what the others wait for."""
+    lines, errors = run(monkeypatch, [Fault("s1w0", "execute", 3, how="HANG")], (*_TWO, "--progress-timeout", "3"), "everything.py")
+    _told(lines, errors)
+    assert re.search(r"worker s1w0 .* is lost: no progress for \d\.\d s: it has not started ", lines[0])
+
+
+def test_a_spare_takes_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, errors = run(monkeypatch, [Fault("s1w0", "execute", 3)], (*_TWO, "--spares", "1"), "everything.py")
+    _told(lines, errors)
