@@ -36,8 +36,8 @@ def start() -> Iterator[Callable[..., Running]]:
     """Start `everstep COMMAND ARGUMENTS` in the background: `start("run", "--slices", "2", "--", "python", ...)`."""
     started: list[Running] = []
 
-    def start(command: str, *arguments: str) -> Running:
-        started.append(Running(command, *arguments))
+    def start(command: str, *arguments: str, head: str | None = None) -> Running:
+        started.append(Running(command, *arguments, head=head))
         return started[-1]
 
     yield start

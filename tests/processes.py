@@ -64,10 +64,12 @@ def everstep(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 class Running:
     """An `everstep run` or `everstep up` in the background, in a session of its own, with its head and workers."""
 
-    def __init__(self, command: str, *arguments: str) -> None:
+    def __init__(self, command: str, *arguments: str, head: str | None = None) -> None:
+        """head: the name of a running one that the command is to talk to."""
         self.name = uuid.uuid4().hex[:8]
+        which = ("--head", head) if head else ("--name", self.name)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "everstep", command, "--name", self.name, *arguments],
+            [sys.executable, "-m", "everstep", command, *which, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

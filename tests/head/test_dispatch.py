@@ -45,7 +45,7 @@ class Scene:
         return member
 
     def execute(self, **options: Any) -> Operation:
-        operation = self.dispatcher.operation("step", self.links, spanning=True)
+        operation = self.dispatcher.operation("step", self.links, spanning=True, program=True)
         self.dispatcher.dispatch(operation, self.links, wire.ToWorker(execute=wire.Execute(program=1)), **options)
         return operation
 

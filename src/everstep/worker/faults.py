@@ -19,9 +19,10 @@ VARIABLE = "EVERSTEP_FAULTS"
 class Fault:
     """What happens to a worker the `nth` time that it comes to a point.
 
-    at: the name of a command as in ToWorker ("execute", "put", "get", "compile", "build_world"...), "callback" (a program calls the program's
-    process), "serve" (another worker reads a shard) or "welcome" (it has joined). after: when that has been done, not before: a program that
-    was started runs by then. how: a signal's name ("KILL", "STOP"...), or "HANG": the thread that comes there stays there.
+    at: the name of a command as in ToWorker ("execute", "put", "compile", "build_world"...), "callback" (a program calls the program's
+    process), "serve" (another worker reads a shard) or "welcome" (it has joined).
+    after: when that has been done, not before: a program that was started runs by then.
+    how: a signal's name ("KILL", "STOP"...), or "HANG": the thread that comes there stays there.
     """
 
     worker: str

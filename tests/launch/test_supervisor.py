@@ -1,0 +1,181 @@
+"""Who is replaced, by whom, how soon, and when no more. The processes are doubles; real ones are killed in tests/e2e/test_failures.py."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import pytest
+
+from everstep.launch import supervisor
+from everstep.launch.seam import Exit, WorkerSpec
+from everstep.launch.supervisor import Budget, Policy, Supervisor
+
+KILLED = Exit(None, signal.SIGKILL)
+SPECS = [WorkerSpec(f"s{index}w0", index, 0, 1, 1, "unix:/x", "token") for index in range(2)]
+
+
+class FakeProcess:
+    def __init__(self, spec: WorkerSpec) -> None:
+        self.spec = spec
+        self.pid = 1
+        self.signals: list[int] = []
+        self.ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+
+    async def wait(self) -> Exit:
+        return await asyncio.shield(self.ended)
+
+    async def kill(self) -> Exit:
+        self.end(KILLED)
+        return KILLED
+
+    def end(self, how: Exit = KILLED) -> None:
+        if not self.ended.done():
+            self.ended.set_result(how)
+
+    def signal(self, number: int) -> bool:
+        self.signals.append(number)
+        return not self.ended.done()
+
+    def last_words(self) -> str:
+        return "the reason"
+
+
+class Scene:
+    """A supervisor, its launcher and its owner."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.started: list[FakeProcess] = []
+        self.told: list[tuple[object, ...]] = []
+        self.ready: set[str] = set()  # spares that have joined
+        self.supervisor = Supervisor(self, policy, self)
+
+    async def start(self, spec: WorkerSpec) -> FakeProcess:
+        self.started.append(FakeProcess(spec))
+        return self.started[-1]
+
+    async def close(self) -> None:
+        self.supervisor.close()
+
+    def exited(self, name: str, incarnation: int, how: str) -> None:
+        self.told.append(("exited", name, incarnation, how))
+
+    def take_spare(self, spare: str, name: str, incarnation: int) -> bool:
+        return spare in self.ready
+
+    def restarting(self, name: str, incarnation: int, delay: float, spare: str | None) -> None:
+        self.told.append(("restarting", name, incarnation, delay, spare))
+
+    def given_up(self, name: str, why: str) -> None:
+        self.told.append(("given up", name, why))
+
+    def names(self) -> list[tuple[str, int]]:
+        return [(process.spec.name, process.spec.incarnation) for process in self.started]
+
+
+async def quiet() -> None:
+    """Let everything run that can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_only_the_one_that_has_ended_is_replaced() -> None:
+    async def main() -> None:
+        scene = Scene(Policy())
+        await scene.supervisor.start(SPECS)
+        scene.supervisor.started()
+        scene.started[1].end()
+        await quiet()
+        assert scene.names() == [("s0w0", 1), ("s1w0", 1), ("s1w0", 2)]
+        assert scene.told == [("exited", "s1w0", 1, "signal 9 (SIGKILL)"), ("restarting", "s1w0", 2, 0.0, None)]
+
+    asyncio.run(main())
+
+
+def test_a_spare_takes_the_place_and_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "_SPARE_PAUSE", 0.0)
+
+    async def main() -> None:
+        scene = Scene(Policy(spares=2))
+        await scene.supervisor.start(SPECS)
+        scene.supervisor.started()
+        assert scene.names()[2:] == [("spare1", 0), ("spare2", 0)]
+        assert scene.started[2].spec.spare
+        scene.ready = {"spare2"}
+        scene.started[0].end()
+        await quiet()
+        assert scene.told[1:] == [("restarting", "s0w0", 2, 0.0, "spare2")]
+        assert scene.names()[4:] == [("spare3", 0)]
+        scene.started[3].end(Exit(1))  # it is the worker now
+        await quiet()
+        assert scene.told[2] == ("exited", "s0w0", 2, "exit code 1")
+
+    asyncio.run(main())
+
+
+def test_an_incarnation_is_fenced_and_no_other() -> None:
+    async def main() -> None:
+        scene = Scene(Policy())
+        await scene.supervisor.start(SPECS)
+        scene.supervisor.started()
+        assert not scene.supervisor.fence("s0w0", 2)
+        assert not scene.supervisor.fence("s7w0", 1)
+        assert scene.supervisor.fence("s0w0", 1)
+        await quiet()
+        assert scene.names()[2:] == [("s0w0", 2)]
+        assert not scene.supervisor.fence("s0w0", 1)
+        assert scene.supervisor.signal("s0w0", signal.SIGSTOP)
+        assert scene.started[2].signals == [signal.SIGSTOP]
+
+    asyncio.run(main())
+
+
+def test_while_starting_up_what_is_killed_is_replaced_and_what_ends_by_itself_ends_the_run() -> None:
+    async def main() -> None:
+        scene = Scene(Policy())
+        await scene.supervisor.start(SPECS)
+        scene.started[0].end()
+        await quiet()
+        assert scene.names()[2:] == [("s0w0", 2)]
+        assert not scene.supervisor.first_end.done()
+        scene.started[1].end(Exit(3))
+        why = await scene.supervisor.first_end
+        assert why == "worker s1w0 has ended before everything was up: exit code 3\n  s1w0| the reason"
+        assert len(scene.started) == 3
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [(Policy(replace=False), "--no-replace"), (Policy(max_restarts=0, window=60), "0 times within 60 s")],
+    ids=["switched off", "too often"],
+)
+def test_given_up(policy: Policy, why: str) -> None:
+    async def main() -> None:
+        scene = Scene(policy)
+        await scene.supervisor.start(SPECS)
+        scene.supervisor.started()
+        scene.started[0].end()
+        await quiet()
+        assert len(scene.started) == 2
+        kind, name, reason = scene.told[-1]
+        assert (kind, name) == ("given up", "s0w0")
+        assert why in str(reason)
+
+    asyncio.run(main())
+
+
+def test_a_loop_of_crashes_is_slowed_down_and_then_ended() -> None:
+    budget = Budget(Policy(max_restarts=8, window=600, steady=10))
+    assert [budget.spend(now=float(now), lived=0.5) for now in range(9)] == [0, 1, 2, 4, 8, 16, 30, 30, None]
+
+
+def test_workers_that_live_long_are_restarted_at_once_as_often_as_the_window_allows() -> None:
+    budget = Budget(Policy(max_restarts=2, window=600, steady=10))
+    assert [budget.spend(now, lived=60) for now in (0.0, 100.0, 200.0, 600.0, 650.0)] == [0, 0, None, 0, None]
+
+
+def test_what_has_become_steady_starts_afresh() -> None:
+    budget = Budget(Policy(max_restarts=100, steady=10))
+    assert [budget.spend(0.0, lived) for lived in (1, 1, 1, 20, 1, 1)] == [0, 1, 2, 0, 0, 1]
