@@ -103,9 +103,9 @@ class Running:
         """Pids in the order of their start."""
         return sorted(child.pid for child in psutil.Process(self.head()).children())
 
-    def finish(self, seconds: float = 30) -> tuple[int, str, str]:
-        """Wait for its end: exit code, rest of standard output, standard error."""
-        output, errors = self.process.communicate(timeout=seconds)
+    def finish(self, text: str | None = None, seconds: float = 30) -> tuple[int, str, str]:
+        """Send it text and the end of its input, and wait for its end: exit code, rest of standard output, standard error."""
+        output, errors = self.process.communicate(text, timeout=seconds)
         return self.process.returncode, output, errors
 
     def close(self) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from collections.abc import Callable
 
 import pytest
-from e2e.faults import run
+from e2e.faults import PROGRAMS, run
+from processes import Running, everstep
 
 from everstep.worker.faults import Fault
+
+Start = Callable[..., Running]
 
 _TWO = ("--slices", "2", "--devices-per-worker", "2")
 
@@ -95,3 +101,16 @@ def test_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_spare_takes_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
     lines, errors = run(monkeypatch, [Fault("s1w0", "execute", 3)], (*_TWO, "--spares", "1"), "everything.py")
     _told(lines, errors)
+
+
+@pytest.mark.parametrize("spares", [0, 1])
+def test_going_on_without_a_pause_while_the_successor_comes(start: Start, spares: int) -> None:
+    """What runs on the survivors when the world grows ends in the old one; no step fails or is lost."""
+    program = os.fspath(PROGRAMS / "grow.py")
+    running = start("run", "--slices", "3", "--spares", str(spares), "--", sys.executable, program)
+    assert running.line() == "ready"
+    assert everstep("kill", "2", "--head", running.name).returncode == 0
+    code, output, errors = running.finish("go\n", seconds=120)
+    assert code == 0, errors
+    assert re.fullmatch(r"grown after \d+ steps\n", output)
+    assert errors.count("is lost") == 2  # the message and the block
