@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 # Further options for pytest.
 PYTEST ?=
 
-.PHONY: help setup test lint types unit e2e demo test-jax bench protos clean
+.PHONY: help setup test lint types unit e2e demo test-jax bench torture protos clean
 
 help:
 	@echo "make setup      install Everstep with everything for development into $(VENV)"
@@ -13,6 +13,7 @@ help:
 	@echo "make test       lint, types, unit and end-to-end tests"
 	@echo "make test-jax   JAX's own tests, on Everstep beside plain CPU JAX"
 	@echo "make bench      benchmarks, each with a table and a result file"
+	@echo "make torture    kill workers at random, 200 times, while a program trains"
 	@echo "make protos     regenerate the protobuf code"
 	@echo "PYTHON=python3.12 VENV=.venv312 make test   with another interpreter"
 
@@ -47,6 +48,9 @@ test-jax: setup
 
 bench: setup
 	$(RUN) benchmarks/run.py
+
+torture: setup
+	$(RUN) tools/torture.py
 
 # In an environment of its own: the pinned generator wants an older protobuf than the tests run on.
 protos: .venv-protos/ready

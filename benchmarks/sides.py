@@ -82,9 +82,18 @@ def plain(file: str, *, devices: int, flags: str = "", name: str = "plain") -> S
 
 def multi_process(file: str, *, processes: int, devices: int, flags: str = "", name: str = "plain") -> Side:
     """Plain JAX in several processes that know of each other: jax.distributed, gloo."""
+    return Side(
+        f"{name} {processes}x{devices}",
+        [[sys.executable, file, "--side"]] * processes,
+        environments(processes=processes, devices=devices, flags=flags),
+    )
+
+
+def environments(*, processes: int, devices: int, flags: str = "") -> list[dict[str, str]]:
+    """What each of several processes of plain JAX must have in its environment for `join_others`."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    environments = [
+    return [
         {
             "JAX_PLATFORMS": "cpu",
             "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} {flags}",
@@ -95,7 +104,6 @@ def multi_process(file: str, *, processes: int, devices: int, flags: str = "", n
         }
         for i in range(processes)
     ]
-    return Side(f"{name} {processes}x{devices}", [[sys.executable, file, "--side"]] * processes, environments)
 
 
 def join_others() -> None:

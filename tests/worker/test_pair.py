@@ -47,6 +47,16 @@ def test_many_steps_in_flight(pair: Head) -> None:
     assert pair.get(array, devices(pair)[0])[0, 0] == np.float32(17.0**20 * 2.0**-40)
 
 
+def test_a_result_that_must_survive_its_donation(pair: Head) -> None:
+    program = pair.spanning("step4", pair.peers, devices(pair))
+    array = pair.put(dict.fromkeys(devices(pair), ONES))
+    (first,) = pair.execute(pair.peers, program, [array], 1)
+    (second,) = pair.execute(pair.peers, program, [first], 1, keep=[0])
+    for device in devices(pair):
+        np.testing.assert_array_equal(pair.get(first, device), 17 * ONES)
+        np.testing.assert_array_equal(pair.get(second, device), 17 * 17 * ONES)
+
+
 def test_a_part_of_the_devices(pair: Head) -> None:
     """A program over one device of each worker, and one that leaves a worker out."""
     left, right = pair.peers

@@ -74,7 +74,7 @@ class Program:
             joined.append(whole)
         for index in keep:
             if index in self.donated:
-                joined[index] = xla.copy(joined[index], local.device_list, local.sharding(arguments[index].memory_kind))
+                joined[index] = self._copy(joined[index], arguments[index].memory_kind)
         world.wait_to_launch(self.placement)
         world.check()
         me = threading.get_ident()
@@ -91,6 +91,15 @@ class Program:
         ]
         return stored_results, execution
 
+    def _copy(self, whole: xla.Buffer, memory_kind: str | None) -> xla.Buffer:
+        """Shard by shard: XLA takes the result of a program that spans workers for an array on all their devices."""
+        local = self.placement.local
+        copies = []
+        for device, shard in zip(local.devices, xla.shards(whole), strict=True):
+            alone = local.world.locals((device,))
+            copies.append(xla.copy(shard, alone.device_list, alone.sharding(memory_kind)))
+        return xla.join(xla.Aval(copies[0].shape, copies[0].dtype), local.sharding(memory_kind), copies)
+
 
 class Compiler:
     """Makes programs of what the head sends, in the threads of whoever calls."""
@@ -106,7 +115,7 @@ class Compiler:
         if world is None:
             world = self._stand_in(message.devices)
         placement = world.placement(message.devices)
-        options = self._options(placement, message, message.spans_workers)
+        options = self._options(placement, message, message.spans_workers or placement.spans_workers)
         module = xla.parse(artifact)
         with module.context:
             names = _host_callbacks(module)
