@@ -15,7 +15,7 @@ from everstep.wire.errors import Code, Failure
 from everstep.worker import gloo
 from everstep.worker.completions import Completions
 from everstep.worker.reports import Reporter
-from everstep.worker.world import Execution, Placement, World, Worlds
+from everstep.worker.world import Execution, World, Worlds
 
 
 class StuckToken:
@@ -42,7 +42,7 @@ class FakeWorld(World):
     def adopt(self, buffer: Any, device: Any, memory_kind: str | None) -> Any:
         raise AssertionError
 
-    def tune(self, options: Any, placement: Placement) -> None: ...
+    def tune(self, options: Any, spans_workers: bool) -> None: ...
 
 
 @pytest.fixture
