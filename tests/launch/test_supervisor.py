@@ -166,6 +166,18 @@ def test_given_up(policy: Policy, why: str) -> None:
     asyncio.run(main())
 
 
+def test_while_starting_up_nobody_waits_for_what_is_given_up() -> None:
+    async def main() -> str:
+        scene = Scene(Policy(replace=False))
+        await scene.supervisor.start(SPECS)
+        scene.started[0].end()
+        return await scene.supervisor.first_end
+
+    assert asyncio.run(main()) == (
+        "worker s0w0 has ended before everything was up, and is not replaced: replacing is switched off (--no-replace)"
+    )
+
+
 def test_a_loop_of_crashes_is_slowed_down_and_then_ended() -> None:
     budget = Budget(Policy(max_restarts=8, window=600, steady=10))
     assert [budget.spend(now=float(now), lived=0.5) for now in range(9)] == [0, 1, 2, 4, 8, 16, 30, 30, None]

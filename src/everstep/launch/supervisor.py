@@ -90,7 +90,8 @@ class Supervisor:
     """Watches the processes of one run."""
 
     def __init__(self, launcher: Launcher, policy: Policy, owner: Owner) -> None:
-        self.first_end: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # of one that ended by itself before it was up
+        # Why not everything will be up: how a worker ended before.
+        self.first_end: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._launcher = launcher
         self._policy = policy
         self._owner = owner
@@ -164,7 +165,10 @@ class Supervisor:
         if delay is None:
             policy = self._policy
             often = f"it has been {policy.max_restarts} times within {policy.window:.0f} s (--max-restarts, --restart-window)"
-            self._owner.given_up(place.spec.name, often if policy.replace else "replacing is switched off (--no-replace)")
+            why = often if policy.replace else "replacing is switched off (--no-replace)"
+            self._owner.given_up(place.spec.name, why)
+            if self._starting_up and not self.first_end.done():
+                self.first_end.set_result(f"worker {place.spec.name} has ended before everything was up, and is not replaced: {why}")
             return
         spec = dataclasses.replace(place.spec, incarnation=place.spec.incarnation + 1)
         if not delay:
