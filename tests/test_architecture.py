@@ -18,6 +18,7 @@ VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "tools", 
 ARROWS: dict[str, set[str]] = {
     "cli": {"control", "frontend", "head", "launch", "worker", "wire"},
     "control": {"observe", "wire"},
+    "elastic": {"control", "wire"},  # for the program; only where it runs on a head
     "frontend": {"head", "wire"},
     "head": {"observe", "wire"},
     "jax_plugin": {"wire"},
@@ -29,7 +30,7 @@ ARROWS: dict[str, set[str]] = {
 
 # Only these may import these packages. Type hints count too: they tell what a room knows.
 KEEPERS = {
-    "jax": {"jax_plugin", "worker"},
+    "jax": {"elastic", "jax_plugin", "worker"},
     "jaxlib": {"jax_plugin", "worker"},
     "grpc": {"cli", "control", "frontend", "jax_plugin"},
 }

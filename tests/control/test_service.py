@@ -110,8 +110,8 @@ def test_events_so_far(tmp_path: pathlib.Path) -> None:
 
     async def main() -> None:
         async with served(tmp_path, head.callbacks, head):
-            assert await asyncio.to_thread(lambda: list(client.events(f"unix:{tmp_path}/head.sock"))) == [first, second]
-            assert await asyncio.to_thread(lambda: list(client.events(f"unix:{tmp_path}/head.sock", after=1))) == [second]
+            assert await asyncio.to_thread(client.events, f"unix:{tmp_path}/head.sock") == [first, second]
+            assert await asyncio.to_thread(lambda: client.events(f"unix:{tmp_path}/head.sock", after=1)) == [second]
 
     asyncio.run(main())
     assert str(first) == "00:00:12.500  lost        worker s0w0 is lost"
@@ -123,11 +123,13 @@ def test_events_as_they_come(tmp_path: pathlib.Path) -> None:
 
     async def main() -> list[str]:
         async with served(tmp_path, head.callbacks, head):
-            events = client.events(f"unix:{tmp_path}/head.sock", follow=True)
+            stream = client.Events(f"unix:{tmp_path}/head.sock")
+            events = iter(stream)
             seen = [(await asyncio.to_thread(next, events)).message]
             head.events.add(Kind.LOST, "two")
             seen.append((await asyncio.to_thread(next, events)).message)
-            await asyncio.to_thread(events.close)
+            stream.close()
+            assert await asyncio.to_thread(next, events, None) is None
             return seen
 
     assert asyncio.run(main()) == ["one", "two"]

@@ -25,11 +25,10 @@ def add_parser(commands: options.Subcommands) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from everstep.control import client  # imports gRPC: not for the other commands
 
-    directory = status.find(arguments.head)
+    target = status.find(arguments.head).target()
     try:
-        for event in client.events(directory.target(), follow=arguments.follow):
+        for event in client.Events(target) if arguments.follow else client.events(target):
             print(json.dumps(event.as_dict()) if arguments.json else event, flush=True)
     except Failure as failure:
-        if not arguments.follow:
-            raise CommandError(failure.message) from failure
+        raise CommandError(failure.message) from failure
     return 0

@@ -40,19 +40,40 @@ def kill(target: str, worker: str, signal: int) -> None:
         call(control.KillRequest(worker=worker, signal=signal), timeout=_TIMEOUT)
 
 
-def events(target: str, *, after: int = 0, follow: bool = False) -> Iterator[Event]:
-    """The events that the head keeps, from the one after the given number. follow: then each new one, until the head ends.
-
-    Raises Failure if it doesn't answer.
-    """
+def events(target: str, *, after: int = 0) -> list[Event]:
+    """The events that the head keeps, from the one after the given number. Raises Failure if it doesn't answer."""
     with _connected(target) as channel:
-        call = channel.unary_stream(
-            f"/{SERVICE}/Events",
-            request_serializer=control.EventsRequest.SerializeToString,
-            response_deserializer=control.Event.FromString,
-        )
-        for event in call(control.EventsRequest(after=after, follow=follow), timeout=None if follow else _TIMEOUT):
-            yield Event.of(json.loads(event.json))
+        return [_event(event) for event in _events(channel)(control.EventsRequest(after=after), timeout=_TIMEOUT)]
+
+
+class Events:
+    """The events of a head from the one after the given number, and each new one as it comes, until the head ends."""
+
+    def __init__(self, target: str, *, after: int = 0) -> None:
+        self._channel = grpc.insecure_channel(target, options=[("grpc.enable_http_proxy", 0)])
+        self._call = _events(self._channel)(control.EventsRequest(after=after, follow=True))
+
+    def __iter__(self) -> Iterator[Event]:
+        with contextlib.suppress(grpc.RpcError):
+            for event in self._call:
+                yield _event(event)
+
+    def close(self) -> None:
+        """End it: whoever iterates comes to the end."""
+        self._call.cancel()
+        self._channel.close()
+
+
+def _events(channel: grpc.Channel) -> Any:
+    return channel.unary_stream(
+        f"/{SERVICE}/Events",
+        request_serializer=control.EventsRequest.SerializeToString,
+        response_deserializer=control.Event.FromString,
+    )
+
+
+def _event(message: control.Event) -> Event:
+    return Event.of(json.loads(message.json))
 
 
 @contextlib.contextmanager

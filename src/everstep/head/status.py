@@ -45,6 +45,7 @@ def describe(runtime: Runtime) -> dict[str, Any]:
         "slices": [slices[index] for index in sorted(slices)],
         "world": {"number": world.number, "workers": list(world.slots)} if world is not None else None,
         "sessions": sessions,
+        "last_event": runtime.events.last,
         "programs": len(runtime.programs),
         "operations_in_flight": runtime.dispatcher.in_flight(),
         "bytes": sum(session["bytes"] for session in sessions),

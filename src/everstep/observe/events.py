@@ -72,7 +72,7 @@ class Events:
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
         self._kept: collections.deque[Event] = collections.deque(maxlen=KEPT)
-        self._last = 0
+        self.last = 0  # number of the newest
         self._more: asyncio.Event = asyncio.Event()
 
     def add(
@@ -86,8 +86,8 @@ class Events:
         **details: Any,
     ) -> Event:
         """Something has happened now."""
-        self._last += 1
-        event = Event(self._last, self._now(), kind, message, slice, worker, incarnation, details)
+        self.last += 1
+        event = Event(self.last, self._now(), kind, message, slice, worker, incarnation, details)
         self._kept.append(event)
         more, self._more = self._more, asyncio.Event()
         more.set()

@@ -1,0 +1,38 @@
+"""Makes a training loop elastic: which slices are up, and calling the loop again when some are lost.
+
+    from everstep import elastic
+
+    def train(attempt):
+        mesh = Mesh(np.array(attempt.devices), ("data",))
+        state, step = restore(mesh)
+        while step < STEPS:
+            state = train_step(state, batch(step))
+            step += 1
+            attempt.boundary()          # a step is done: growing back may happen here
+
+    elastic.run(train, elastic.replica_resize(at_least=1))
+
+On plain JAX devices the same program runs, too: one slice, and nothing is ever lost.
+"""
+
+from everstep.elastic.errors import ElasticError, GaveUpError, SliceLostError, SlicesChanged
+from everstep.elastic.policies import Policy, pause_and_resume, replica_resize
+from everstep.elastic.running import Attempt, Event, elastic, run
+from everstep.elastic.slices import Change, Slice, Slices
+
+__all__ = [
+    "Attempt",
+    "Change",
+    "ElasticError",
+    "Event",
+    "GaveUpError",
+    "Policy",
+    "Slice",
+    "SliceLostError",
+    "Slices",
+    "SlicesChanged",
+    "elastic",
+    "pause_and_resume",
+    "replica_resize",
+    "run",
+]
