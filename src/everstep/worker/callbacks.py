@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from everstep.wire import channel_pb2 as wire
@@ -20,8 +20,28 @@ class _Call:
     def __init__(self, world: World) -> None:
         self.world = world
         self.answered = threading.Event()
-        self.values: tuple[Any, ...] = ()
+        self.values: Sequence[wire.HostValue] = ()
         self.failure: Failure | None = None
+
+
+class Function:
+    """What XLA calls in place of one function that the program gave: NumPy arrays (None for tokens) in and out."""
+
+    def __init__(self, callback: str, world: World, call: Callable[[tuple[Any, ...]], Sequence[wire.HostValue]]) -> None:
+        self.callback = callback
+        self.on_failure: Callable[[Failure], None] | None = None  # whoever wants to know before the program ends
+        self._world = world
+        self._call = call
+
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        """Raises xla.CallbackError."""
+        try:
+            got = self._call(operands)
+            return tuple(map(values.decode, got))
+        except xla.CallbackError as error:
+            if self.on_failure is not None and self._world.broken is None:
+                self.on_failure(xla.failure(error))
+            raise
 
 
 class Callbacks:
@@ -32,13 +52,9 @@ class Callbacks:
         self._numbers = itertools.count(1)
         self._calls: dict[int, _Call] = {}
 
-    def function(self, callback: str, world: World) -> Callable[..., tuple[Any, ...]]:
-        """What XLA calls in place of the function that the program gave: NumPy arrays (None for tokens) in and out."""
-
-        def call(*operands: Any) -> tuple[Any, ...]:
-            return self._call(callback, world, operands)
-
-        return call
+    def function(self, callback: str, world: World) -> Function:
+        """What XLA calls in place of the function of this id."""
+        return Function(callback, world, lambda operands: self._call(callback, world, operands))
 
     def answer(self, _: int, message: wire.CallbackResult) -> None:
         """The result has come. An answer to a call that waits no more is passed over."""
@@ -48,7 +64,7 @@ class Callbacks:
         if message.HasField("error"):
             call.failure = Failure(Code(message.error.code), message.error.message)
         else:
-            call.values = tuple(map(values.decode, message.values))
+            call.values = message.values
         call.answered.set()
 
     def abandon(self, world: World, failure: Failure) -> None:
@@ -58,7 +74,7 @@ class Callbacks:
                 call.failure = failure
                 call.answered.set()
 
-    def _call(self, callback: str, world: World, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _call(self, callback: str, world: World, operands: tuple[Any, ...]) -> Sequence[wire.HostValue]:
         call = _Call(world)
         number = next(self._numbers)
         self._calls[number] = call

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import queue
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -164,7 +165,8 @@ class Launches:
             program = launch.program.result()
             arguments = [each.result() if isinstance(each, Future) else each for each in launch.arguments]
             self.started = max(self.started, launch.op)
-            results, execution = program.run(arguments, launch.keep)
+            failing = functools.partial(self._reporter.done, launch.op, running=True)
+            results, execution = program.run(arguments, launch.keep, failing)
             for placeholder, result in zip(launch.results, results, strict=True):
                 placeholder.set_result(result)
         except Exception as error:
