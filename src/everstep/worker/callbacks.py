@@ -10,7 +10,7 @@ from typing import Any
 from everstep.wire import channel_pb2 as wire
 from everstep.wire import values
 from everstep.wire.errors import Code, Failure
-from everstep.worker import xla
+from everstep.worker import hlo, xla
 from everstep.worker.faults import FAULTS
 from everstep.worker.reports import Reporter
 from everstep.worker.world import World
@@ -29,6 +29,7 @@ class Function:
 
     def __init__(self, callback: str, world: World, call: Callable[[tuple[Any, ...]], Sequence[wire.HostValue]]) -> None:
         self.callback = callback
+        self.results: Sequence[hlo.Result] | None = None  # what the program expects; None: not known
         self.on_failure: Callable[[Failure], None] | None = None  # whoever wants to know before the program ends
         self._world = world
         self._call = call
@@ -37,11 +38,27 @@ class Function:
         """Raises xla.CallbackError."""
         try:
             got = self._call(operands)
+            self._check(got)
             return tuple(map(values.decode, got))
         except xla.CallbackError as error:
             if self.on_failure is not None and self._world.broken is None:
                 self.on_failure(xla.failure(error))
             raise
+
+    def _check(self, got: Sequence[wire.HostValue]) -> None:
+        """XLA would read as many bytes as it expects, whatever they are and however many there are."""
+        if self.results is None:
+            return
+        kinds = tuple((value.dtype, tuple(value.shape)) for value in got)
+        if kinds != tuple(self.results) or not all(map(values.is_whole, got)):
+            returned = ", ".join(f"{_name(*kind)} in {len(value.data)} bytes" for kind, value in zip(kinds, got, strict=True))
+            expected = ", ".join(_name(*kind) for kind in self.results)
+            code = Code.INVALID_ARGUMENT.name
+            raise xla.CallbackError(f"{code}: host callback {self.callback} returned ({returned}), but the program expects ({expected})")
+
+
+def _name(dtype: str, shape: Sequence[int]) -> str:
+    return f"{dtype}{list(shape)}"
 
 
 class Callbacks:

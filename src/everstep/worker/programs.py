@@ -36,6 +36,10 @@ class Program:
         self.placement = placement
         self.executable = executable
         self.callbacks = tuple(callbacks)
+        if callbacks:
+            results = hlo.callback_results(xla.program_shape(executable)[1])
+            for index, callback in enumerate(callbacks):
+                callback.results = results.get(index)
         self.donated = frozenset(donated)
         local = placement.local
         self._outputs = [(output.dtype, output.memory_kind or None, _shard_bytes(output, len(local.devices))) for output in outputs]

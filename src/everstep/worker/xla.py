@@ -65,6 +65,8 @@ def failure(error: BaseException) -> Failure:
     before, mark, told = text.rpartition(CallbackError.MARK)
     if mark:
         text = (before.partition("Traceback (most recent call last)")[0] or CallbackError.PREFIX) + told
+        if told.startswith(Code.INVALID_ARGUMENT.name):  # of our own making
+            text = told
     name, colon, message = text.partition(": ")
     if colon and name in Code.__members__:
         return Failure(Code[name], message)
