@@ -77,7 +77,7 @@ def _printable(text: str) -> str:
 
 def main() -> int:
     file, journal, xml, timeout, select = sys.argv[1:6]
-    options = f"-q --tb=short -p no:cacheprovider --timeout={timeout} --timeout-method=thread -o addopts= -c /dev/null".split()
+    options = f"-q --tb=short -p no:cacheprovider --timeout={timeout} --timeout-method=thread -o addopts= -c /dev/null --capture=no".split()
     code = pytest.main([file, *options, "-k", select, "--rootdir", str(pathlib.Path(file).parent)], [Recorder(pathlib.Path(journal))])
     if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
         write_junit(pathlib.Path(journal), pathlib.Path(xml))
