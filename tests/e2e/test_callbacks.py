@@ -131,6 +131,37 @@ def test_effects_that_nobody_waits_for_happen_before_the_end(any_cluster):
     assert sorted(lines) == [f"x is {i}" for i in range(5)]
 
 
+def test_effects_of_a_program_that_was_overtaken_happen_before_the_end(any_cluster):
+    lines = _output(
+        any_cluster,
+        """
+        overtaken = threading.Event()
+
+        def slow(v):
+            overtaken.wait(60)
+            threading.Event().wait(0.5)
+            print("slow")
+
+        jax.jit(lambda x: jax.debug.callback(slow, x))(1.0)
+        jax.jit(lambda x: jax.debug.callback(lambda v: (print("quick"), overtaken.set()), x))(1.0)
+        """,
+    )
+    assert lines == ["quick", "slow"]
+
+
+def test_effects_of_a_thread_that_has_ended_happen_before_the_end(any_cluster):
+    lines = _output(
+        any_cluster,
+        """
+        f = jax.jit(lambda x: jax.debug.callback(lambda v: (threading.Event().wait(0.2), print("x is", v)), x))
+        thread = threading.Thread(target=lambda: [f(i) for i in range(3)])
+        thread.start()
+        thread.join()
+        """,
+    )
+    assert lines == [f"x is {i}" for i in range(3)]
+
+
 def test_an_error_that_nobody_waits_for_is_told_at_the_end(one_worker):
     done = _ends(
         one_worker,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,9 +35,16 @@ class Function:
         self.on_failure: Callable[[Failure], None] | None = None  # whoever wants to know before the program ends
         self._world = world
         self._call = call
+        self._since: dict[object, float] = {}  # when the calls began that are not answered yet
+
+    def oldest_call(self, after: float) -> float:
+        """When the oldest call began that is not answered yet, of those that began after that time (time.monotonic); else infinity."""
+        return min((since for since in list(self._since.values()) if since >= after), default=math.inf)
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """Raises xla.CallbackError."""
+        key = object()
+        self._since[key] = time.monotonic()
         try:
             got = self._call(operands)
             self._check(got)
@@ -44,6 +53,8 @@ class Function:
             if self.on_failure is not None and self._world.broken is None:
                 self.on_failure(xla.failure(error))
             raise
+        finally:
+            del self._since[key]
 
     def _check(self, got: Sequence[wire.HostValue]) -> None:
         """XLA would read as many bytes as it expects, whatever they are and however many there are."""
