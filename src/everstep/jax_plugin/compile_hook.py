@@ -69,7 +69,7 @@ def _disable_persistent_cache() -> None:
 
 
 def _is_proxy(client: Any) -> bool:
-    return str(getattr(client, "runtime_type", "")).startswith(f"{backend.NAME}/")
+    return backend.is_ours(client)
 
 
 def _compile(client: Any, module: Any, callbacks: Sequence[Any], compile: Callable[[Sequence[Any]], Any]) -> Any:

@@ -241,6 +241,7 @@ def devices():
         len({d.id for d in ds}),
         [d.platform for d in ds],
         [d.device_kind for d in ds],
+        [d.memory_stats() is None for d in ds],
     ]
 
 
