@@ -2,10 +2,10 @@
 
     python tools/jax_tests/run.py --source JAX_CHECKOUT [--files array_test pjit_test ...] [--select EXPRESSION] [--cases N]
 
-JAX_CHECKOUT is a clone of JAX, with a work tree or without (then the tests are taken from the tag of the installed version, or from
---revision). The environment variable JAX_SOURCE does the same. Both sides have the same number of devices, 4 unless --devices says
-otherwise; on Everstep they are one slice with one worker. (Some tests skip themselves without 8.)
-Prints passed, failed and skipped by file, and every test that passes on CPU and does not on Everstep; those in local_buffers.txt need
+JAX_CHECKOUT is a clone of JAX, with a work tree or without (then the tests are taken from the tag of the installed version, or from the
+newest commit of the same minor version, or from --revision). The environment variable JAX_SOURCE does the same. Both sides have the same
+number of devices, 4 unless --devices says otherwise; on Everstep they are one slice with one worker. (Some tests skip themselves without
+8.) Prints passed, failed and skipped by file, and every test that passes on CPU and does not on Everstep; those in local_buffers.txt need
 the arrays' memory in their own process and are expected. Exits with 1 if there are others.
 
 Results are kept (--results DIRECTORY) and a side that has been run is not run again, unless with --again.
