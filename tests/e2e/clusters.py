@@ -76,10 +76,10 @@ class Cluster:
         """Their pids."""
         return [worker["pid"] for part in self.status()["slices"] for worker in part["workers"]]
 
-    def close(self) -> None:
-        """End it. It must still be well: head and workers end with code 0 and say nothing on the way."""
+    def close(self, said: str = "") -> None:
+        """End it. It must still be well: head and workers end with code 0 and have said nothing else on the way."""
         code, _, errors = self._running.finish()
-        assert (code, errors) == (0, "")
+        assert (code, errors) == (0, said)
 
 
 def plain(devices: int = 4) -> dict[str, str]:

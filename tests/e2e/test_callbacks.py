@@ -6,7 +6,7 @@ import subprocess
 import textwrap
 
 import pytest
-from e2e.clusters import Cluster, plain, run
+from e2e.clusters import Cluster, Layout, plain, run
 from e2e.conftest import GetCluster
 from processes import wait_for
 
@@ -76,6 +76,49 @@ def test_the_error_is_the_one_of_plain_jax_but_for_its_code(one_worker):
     assert not [line for line in got if "everstep" in line], "our own frames are of no interest"
 
 
+@pytest.mark.usefixtures("nothing_left_behind")
+@pytest.mark.parametrize("layout", [Layout(1, 2, 2), Layout(2, 1, 1)], ids=str)
+def test_an_error_on_one_device_ends_a_program_in_which_the_others_wait_for_it(layout: Layout) -> None:
+    """Each worker has a device that waits in the psum; of four devices the worker with the error has one, too."""
+    cluster = Cluster(layout)
+    workers = cluster.workers()
+    done = _ends(
+        cluster,
+        """
+        import logging
+        logging.disable()
+        mesh = Mesh(np.array(DEVICES), "x")
+        rows = NamedSharding(mesh, P("x"))
+        host = np.arange(len(DEVICES), dtype=np.float32)
+
+        def fail_at_1(v):
+            if v == 1:
+                raise LookupError("nothing there")
+            return np.asarray(v)
+
+        def total(call):
+            shape = jax.ShapeDtypeStruct((1,), np.float32)
+            sum_up = lambda x: jax.lax.psum(call(fail_at_1, shape, x), "x")
+            return jax.jit(jax.shard_map(sum_up, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False))
+
+        kept = jax.device_put(np.ones_like(host), rows)
+        for call in (jax.pure_callback, io_callback):
+            f = total(call)
+            try:
+                f(jax.device_put(host, rows)).block_until_ready()
+            except jax.errors.JaxRuntimeError as error:
+                text = str(error).splitlines()
+                print(text[0], text[-1])
+            print(f(jax.device_put(host + 2, rows)), jax.jit(jnp.sum)(kept + 1))
+        """,
+    )
+    count = layout.devices
+    told = "UNKNOWN: CpuCallback error calling callback: Traceback (most recent call last): LookupError: nothing there"
+    assert done.stdout.splitlines() == [told, f"[{sum(range(2, count + 2))}.] {2 * count}.0"] * 2, done.stderr
+    assert cluster.workers() == workers
+    cluster.close(said="everstep: jit__lambda failed on some workers while others wait for them: forming a new world\n" * 2)
+
+
 def test_effects_that_nobody_waits_for_happen_before_the_end(any_cluster):
     lines = _output(
         any_cluster,
@@ -86,6 +129,37 @@ def test_effects_that_nobody_waits_for_happen_before_the_end(any_cluster):
         """,
     )
     assert sorted(lines) == [f"x is {i}" for i in range(5)]
+
+
+def test_effects_of_a_program_that_was_overtaken_happen_before_the_end(any_cluster):
+    lines = _output(
+        any_cluster,
+        """
+        overtaken = threading.Event()
+
+        def slow(v):
+            overtaken.wait(60)
+            threading.Event().wait(0.5)
+            print("slow")
+
+        jax.jit(lambda x: jax.debug.callback(slow, x))(1.0)
+        jax.jit(lambda x: jax.debug.callback(lambda v: (print("quick"), overtaken.set()), x))(1.0)
+        """,
+    )
+    assert lines == ["quick", "slow"]
+
+
+def test_effects_of_a_thread_that_has_ended_happen_before_the_end(any_cluster):
+    lines = _output(
+        any_cluster,
+        """
+        f = jax.jit(lambda x: jax.debug.callback(lambda v: (threading.Event().wait(0.2), print("x is", v)), x))
+        thread = threading.Thread(target=lambda: [f(i) for i in range(3)])
+        thread.start()
+        thread.join()
+        """,
+    )
+    assert lines == [f"x is {i}" for i in range(3)]
 
 
 def test_an_error_that_nobody_waits_for_is_told_at_the_end(one_worker):

@@ -1,6 +1,7 @@
 """Order, the gate, and which failure is told."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,9 +50,9 @@ class Scene:
         self.dispatcher.dispatch(operation, self.links, wire.ToWorker(execute=wire.Execute(program=1)), **options)
         return operation
 
-    def done(self, name: str, operation: Operation, code: Code = Code.OK, message: str = "") -> None:
+    def done(self, name: str, operation: Operation, code: Code = Code.OK, message: str = "", *, running: bool = False) -> None:
         error = wire.Error(code=code, message=message) if code else None
-        self.dispatcher.report(self.member(name), wire.ToHead(done=wire.Done(op=operation.number, error=error)))
+        self.dispatcher.report(self.member(name), wire.ToHead(done=wire.Done(op=operation.number, error=error, running=running)))
 
     def lose(self, name: str) -> None:
         member = self.member(name)
@@ -60,8 +61,29 @@ class Scene:
         self.dispatcher.lose(member, failure)
 
 
-def run(scenario: Any) -> None:
-    asyncio.run(scenario())
+Timer = tuple[float, Callable[..., None], tuple[Any, ...]]
+
+
+def run(scenario: Any, timers: list[Timer] | None = None) -> None:
+    """timers: what the scenario wants called later is noted there and never called."""
+
+    async def noted() -> None:
+        loop = asyncio.get_running_loop()
+
+        def call_later(delay: float, call: Callable[..., None], *arguments: Any) -> asyncio.TimerHandle:
+            assert timers is not None
+            timers.append((delay, call, arguments))
+            return loop.call_at(loop.time() + 3600, lambda: None)
+
+        loop.call_later = call_later  # type: ignore[method-assign,assignment]
+        await scenario()
+
+    asyncio.run(scenario() if timers is None else noted())
+
+
+@pytest.fixture
+def timers() -> list[Timer]:
+    return []
 
 
 def test_commands_wait_for_a_world_in_order() -> None:
@@ -168,18 +190,11 @@ def test_an_error_after_the_success_of_all_others_is_told_at_once() -> None:
     run(scenario)
 
 
-def test_an_error_of_one_worker_alone_frees_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_one_worker_alone_frees_the_others(timers: list[Timer]) -> None:
     async def scenario() -> None:
         scene = Scene()
         scene.dispatcher.open()
         operation = scene.execute()
-        loop, timers = asyncio.get_running_loop(), []
-
-        def call_later(delay: float, call: Any, *arguments: Any) -> asyncio.TimerHandle:
-            timers.append((delay, call, arguments))
-            return loop.call_at(loop.time() + 3600, lambda: None)
-
-        monkeypatch.setattr(loop, "call_later", call_later, raising=False)
         scene.done("s0w0", operation, Code.UNKNOWN, "the callback raised")
         assert operation.failure is None
         [(delay, settle, arguments)] = timers
@@ -189,7 +204,46 @@ def test_an_error_of_one_worker_alone_frees_the_others(monkeypatch: pytest.Monke
             await operation.done()
         assert scene.stuck == [operation]
 
-    run(scenario)
+    run(scenario, timers)
+
+
+def test_an_error_of_one_device_frees_the_others_of_its_worker_too(timers: list[Timer]) -> None:
+    """Not one worker has ended: all have a device that waits."""
+
+    async def scenario() -> None:
+        scene = Scene()
+        scene.dispatcher.open()
+        operation = scene.execute()
+        scene.done("s0w0", operation, Code.UNKNOWN, "the callback raised", running=True)
+        scene.done("s1w0", operation, Code.UNKNOWN, "the callback raised there too", running=True)
+        assert operation.failure is None
+        [(delay, settle, arguments)] = timers
+        assert delay == SUSPICION
+        settle(*arguments)
+        with pytest.raises(Failure, match=r"the callback raised$"):
+            await operation.done()
+        assert scene.stuck == [operation]
+        for name in scene.links:  # which the end of the world has freed
+            scene.done(name, operation, Code.ABORTED, "the world was broken up")
+        assert scene.dispatcher.in_flight() == 0
+
+    run(scenario, timers)
+
+
+def test_an_error_of_one_device_that_ends_the_program_everywhere_is_the_programs_own(timers: list[Timer]) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.dispatcher.open()
+        operation = scene.execute()
+        scene.done("s0w0", operation, Code.UNKNOWN, "the callback raised", running=True)
+        for name in scene.links:
+            scene.done(name, operation, Code.UNKNOWN, "the callback raised")
+        with pytest.raises(Failure, match="the callback raised"):
+            await operation.done()
+        assert scene.stuck == []
+        assert scene.dispatcher.in_flight() == 0
+
+    run(scenario, timers)
 
 
 def test_a_users_error_is_told_at_once() -> None:

@@ -70,6 +70,12 @@ def make() -> dict[str, tuple[bytes, bytes, int]]:
     callback = jax.jit(lambda x: jax.pure_callback(lambda y: y, shape, x) + 1)
     add("callback", callback.lower(floats), 1, ("process/7",))
 
+    mesh = sharded(4)[0].mesh
+    called = jax.shard_map(
+        lambda x: jax.lax.psum(jax.pure_callback(lambda y: y, shape, x), "x"), mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False
+    )
+    add("callback4", jax.jit(called).lower(jnp.zeros((8, 2), jnp.float32)), 4, ("process/9",))
+
     def ordered(x: jax.Array) -> jax.Array:
         first = io_callback(lambda y: y, shape, x, ordered=True)
         return io_callback(lambda y: y, shape, first, ordered=True)

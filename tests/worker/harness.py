@@ -116,7 +116,7 @@ class Peer:
                 message = wire.ToHead.FromString(data)
                 body = getattr(message, str(message.WhichOneof("body")))
                 with self._changed:
-                    if op := getattr(body, "op", 0):
+                    if (op := getattr(body, "op", 0)) and not getattr(body, "running", False):
                         self._reports[op] = message
                     else:
                         self.messages.append(message)

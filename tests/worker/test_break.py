@@ -163,6 +163,35 @@ def test_broken_while_a_callback_waits(head: Head) -> None:
             head.reports(running)
 
 
+def test_a_callback_that_fails_on_one_device_is_told_while_the_others_wait_for_it(head: Head) -> None:
+    start(head, 2)
+    endpoints = head.form()
+    devices = [device for peer in head.peers for device in peer.devices]
+    array = head.put(dict.fromkeys(devices, ONES))
+    sent = []
+    for peer in head.peers:
+        program, _ = head.compile(peer, "callback4", devices)
+        sent.append(head.start([peer], program, [array], 1)[0][0])
+    first, second = head.peers
+    good = wire.HostValue(dtype="f32", shape=[2, 2], data=ONES.tobytes())
+    for peer, call in [(peer, peer.message("callback_call")) for peer in (first, second, second)]:
+        peer.send(0, callback_result=wire.CallbackResult(call=call.call, values=[good]))
+    last = first.message("callback_call")
+    first.send(0, callback_result=wire.CallbackResult(call=last.call, error=wire.Error(code=Code.UNKNOWN, message="ValueError: boom")))
+    early = first.message("done")
+    assert (early.op, early.running, early.error.code) == (sent[0][1], True, Code.UNKNOWN)
+    assert early.error.message == "CpuCallback error calling callback: ValueError: boom"
+    for peer, _ in sent:
+        peer.send(0, break_world=wire.BreakWorld(world=head.world, endpoints=endpoints))
+    with within(5.0):
+        for each in sent:
+            with pytest.raises(Failed, match=r"broken up|boom"):
+                head.reports([each])
+    head.form()
+    _, total = head.execute(head.peers, head.spanning("sum4", head.peers, devices), [array], 2)
+    assert head.get(total, second.devices[1], shape=()) == 16
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.bool_, np.int8])
 def test_adoption(head: Head, dtype: type) -> None:
     """Arrays of an older world are used in a newer one, joined or one by one."""

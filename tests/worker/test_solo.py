@@ -616,6 +616,34 @@ def test_failing_callback(solo: Head) -> None:
         solo.get(result, device)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [wire.HostValue(dtype="f32", shape=[2, 2], data=bytes(16))] * 2,
+        [wire.HostValue(dtype="f32", shape=[2], data=bytes(8))],
+        [wire.HostValue(dtype="f32", shape=[4], data=bytes(16))],
+        [wire.HostValue(dtype="s32", shape=[2, 2], data=bytes(16))],
+        [wire.HostValue(dtype="f64", shape=[2, 2], data=bytes(32))],
+        [wire.HostValue(dtype="f32", shape=[2, 2], data=bytes(8))],
+        [wire.HostValue(dtype="token")],
+        [wire.HostValue(dtype="nonsense", shape=[2, 2], data=bytes(16))],
+    ],
+    ids=["none", "two", "short", "flat", "integers", "doubles", "too few bytes", "token", "unknown dtype"],
+)
+def test_what_a_callback_returns_must_be_what_the_program_expects(solo: Head, values: list[wire.HostValue]) -> None:
+    """XLA would read it from memory that is not there."""
+    peer = solo.peers[0]
+    device = peer.devices[0]
+    program, _ = solo.compile(peer, "callback", [device])
+    running, _ = solo.start([peer], program, [solo.put({device: ONES})], 1)
+    call = peer.message("callback_call")
+    peer.send(0, callback_result=wire.CallbackResult(call=call.call, values=values))
+    with pytest.raises(Failed, match=r"host callback process/7 returned .*, but the program expects \(f32\[2, 2\]\)$") as caught:
+        solo.reports(running)
+    assert caught.value.code == Code.INVALID_ARGUMENT
+
+
 def test_program_with_callback_is_loaded(solo: Head) -> None:
     peer = solo.peers[0]
     device = peer.devices[0]

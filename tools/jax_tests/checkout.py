@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tarfile
 
+_VERSIONS = 50  # so many changes of jax/version.py are looked at
+
 
 def find(source: pathlib.Path | None, revision: str | None, directory: pathlib.Path) -> pathlib.Path:
     """The tests/ directory of a JAX source: in its work tree, or taken out of the repository into `directory`.
@@ -24,17 +26,28 @@ def find(source: pathlib.Path | None, revision: str | None, directory: pathlib.P
         )
     if revision is None and (source / "tests").is_dir():
         return source / "tests"
-    tags = _git(source, "tag", "--list", f"jax-v{version}").decode().split()
-    if revision is None and not tags:
-        revision = "HEAD"
-        print(f"{source} has no tag jax-v{version}: using its newest commit, whose tests may expect another JAX")
-    chosen = revision or tags[0]
-    commit = _git(source, "rev-parse", f"{chosen}^{{commit}}").decode().strip()
+    commit = _git(source, "rev-parse", f"{revision or _closest(source, version)}^{{commit}}").decode().strip()
     target = directory / f"jax-{commit[:12]}"
     if not (target / "tests").is_dir():
         with tarfile.open(fileobj=io.BytesIO(_git(source, "archive", commit, "tests"))) as archive:
             archive.extractall(target, filter="data")
     return target / "tests"
+
+
+def _closest(source: pathlib.Path, version: str) -> str:
+    """The tag of a version; without one, the newest commit that calls itself a version of the same minor; without that, the newest."""
+    if _git(source, "tag", "--list", f"jax-v{version}"):
+        return f"jax-v{version}"
+    minor = ".".join(version.split(".")[:2])
+    later = ""
+    for commit in _git(source, "log", f"-{_VERSIONS}", "--format=%H", "HEAD", "--", "jax/version.py").decode().split():
+        if f'\n_version = "{minor}.'.encode() in _git(source, "show", f"{commit}:jax/version.py"):
+            chosen = f"{later}^" if later else "HEAD"
+            print(f"{source} has no tag jax-v{version}: using the newest commit of {minor}")
+            return chosen
+        later = commit
+    print(f"{source} has neither jax-v{version} nor another {minor}: using its newest commit, whose tests may expect another JAX")
+    return "HEAD"
 
 
 def _git(source: pathlib.Path, *arguments: str) -> bytes:

@@ -26,6 +26,7 @@ class Job:
     select: str
     cases: int
     devices: int
+    every: int
 
     def is_done(self) -> bool:
         return (self.directory / f"{self.file}.xml").exists()
@@ -36,7 +37,8 @@ class Job:
         xml = self.directory / f"{self.file}.xml"
         partial = xml.with_suffix(".partial")
         partial.unlink(missing_ok=True)
-        command = [sys.executable, str(_HERE / "session.py"), str(self.path), str(partial), str(xml), str(_TEST_TIMEOUT), self.select]
+        command = [sys.executable, str(_HERE / "session.py"), str(self.path), str(partial), str(xml), str(_TEST_TIMEOUT)]
+        command += [self.select, str(self.every)]
         environment = {**os.environ, "JAX_NUM_GENERATED_CASES": str(self.cases), "JAX_SKIP_SLOW_TESTS": "1"}
         if self.side == "cpu":
             environment |= {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"--xla_force_host_platform_device_count={self.devices}"}

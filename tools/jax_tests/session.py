@@ -1,7 +1,8 @@
 """One pytest process over one of JAX's test files, which can be started again after a test has ended it.
 
-    python session.py TEST_FILE PARTIAL XML TIMEOUT EXPRESSION
+    python session.py TEST_FILE PARTIAL XML TIMEOUT EXPRESSION EVERY
 
+EVERY: only every so-many-th test.
 Writes a line to PARTIAL when a test starts and another when it ends. Tests that PARTIAL knows already are not run again. At the end,
 everything in PARTIAL becomes XML in JUnit's format: a test that has started and not ended has crashed the process.
 """
@@ -21,8 +22,9 @@ import pytest
 class Recorder:
     """A pytest plugin that keeps the journal."""
 
-    def __init__(self, journal: pathlib.Path) -> None:
+    def __init__(self, journal: pathlib.Path, every: int) -> None:
         self.journal = journal
+        self.every = every
         self.known = {entry["test"] for entry in read(journal)}
 
     def write(self, **entry: Any) -> None:
@@ -36,7 +38,7 @@ class Recorder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if _id(item.nodeid) not in self.known]
+        items[:] = [item for item in items[:: self.every] if _id(item.nodeid) not in self.known]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -76,9 +78,10 @@ def _printable(text: str) -> str:
 
 
 def main() -> int:
-    file, journal, xml, timeout, select = sys.argv[1:6]
-    options = f"-q --tb=short -p no:cacheprovider --timeout={timeout} --timeout-method=thread -o addopts= -c /dev/null".split()
-    code = pytest.main([file, *options, "-k", select, "--rootdir", str(pathlib.Path(file).parent)], [Recorder(pathlib.Path(journal))])
+    file, journal, xml, timeout, select, every = sys.argv[1:7]
+    options = f"-q --tb=short -p no:cacheprovider --timeout={timeout} --timeout-method=thread -o addopts= -c /dev/null --capture=no".split()
+    recorder = Recorder(pathlib.Path(journal), int(every))
+    code = pytest.main([file, *options, "-k", select, "--rootdir", str(pathlib.Path(file).parent)], [recorder])
     if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
         write_junit(pathlib.Path(journal), pathlib.Path(xml))
     return int(code)

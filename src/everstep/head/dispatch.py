@@ -173,6 +173,10 @@ class Dispatcher:
             return
         failure = Failure(Code(body.error.code), body.error.message) if body.HasField("error") else None
         slot = member.slot.name
+        if isinstance(body, wire.Done) and body.running:
+            if failure is not None and operation.failure is None:
+                self._suspect(operation, None, failure)
+            return
         if failure is not None and operation.depends_on_peers and operation.failure is None and failure.code in _PEER_CODES:
             self._suspect(operation, slot, failure)
             return
@@ -227,13 +231,17 @@ class Dispatcher:
             self._operations.pop(operation.number, None)
             operation.forget()
 
-    def _suspect(self, operation: Operation, slot: str, failure: Failure) -> None:
-        """An error that a dying peer may have caused: wait whether one is declared dead, so that the first cause is the one told."""
+    def _suspect(self, operation: Operation, slot: str | None, failure: Failure) -> None:
+        """An error that a dying peer may have caused: wait whether one is declared dead, so that the first cause is the one told.
+
+        slot: the worker that has ended with it; None: one that has it and still runs, and may be stuck like the others.
+        """
         suspicion = self._suspicions.get(operation.number)
         if suspicion is None:
             timer = asyncio.get_running_loop().call_later(SUSPICION, self._settle, operation)
             suspicion = self._suspicions[operation.number] = _Suspicion(failure, timer)
-        suspicion.slots.add(slot)
+        if slot is not None:
+            suspicion.slots.add(slot)
         if suspicion.slots == operation.pending and operation.sources <= suspicion.slots and not operation.follows_peers:
             self._settle(operation)  # everybody lives, and nobody else can have caused it
 

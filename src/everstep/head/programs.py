@@ -191,6 +191,9 @@ class Programs:
         if program.users > 0:
             return
         key = (program.executable.key, program.devices)
+        if program.executable.report.callbacks:  # it can't be: its callbacks have ids that are used once
+            self._unload(key, program)
+            return
         self._idle[key] = program
         while len(self._idle) > IDLE_PROGRAMS:
             self._unload(*self._idle.popitem(last=False))
@@ -198,7 +201,10 @@ class Programs:
     def blob_ready(self, message: wire.BlobReady, member: Member) -> None:
         """A worker has serialized what it compiled."""
         future = self._blobs.get(message.program)
-        if future is None or future.done():
+        if future is None:  # it was unloaded before it was serialized
+            self._blob_path(message.program).unlink(missing_ok=True)
+            return
+        if future.done():
             return
         self._compilers.pop(message.program, None)
         if message.HasField("error"):
@@ -337,6 +343,7 @@ class Programs:
             numbers = [number for number, known in self._by_number.items() if known is executable]
             for number in numbers:
                 del self._by_number[number], self._blobs[number]
+                self._compilers.pop(number, None)
                 self._blob_path(number).unlink(missing_ok=True)
 
 

@@ -34,6 +34,11 @@ def is_wanted() -> bool:
     return NAME in platforms or target().startswith("grpc://")
 
 
+def is_ours(client: Any) -> bool:
+    """Whether a client of jaxlib's is the proxy backend's."""
+    return str(getattr(client, "runtime_type", "")).startswith(f"{NAME}/")
+
+
 def prepare() -> None:
     """Let JAX create the backend if it wants to. Nothing connects yet."""
     _config.update("jax_backend_target", target())

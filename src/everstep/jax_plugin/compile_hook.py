@@ -19,7 +19,7 @@ from typing import Any
 import jax as _jax
 from jax._src import compilation_cache, compiler, dispatch
 
-from everstep.jax_plugin import backend
+from everstep.jax_plugin import backend, effects
 
 jax: Any = _jax  # hardly typed, and not the same in all versions
 
@@ -36,11 +36,12 @@ def install() -> None:
     original = getattr(compiler, "backend_compile_and_load", None)
     if hasattr(original, "_everstep"):
         return
-    if original is None or tuple(inspect.signature(original).parameters) != _PARAMETERS or not hasattr(dispatch, "wait_for_tokens"):
+    has_tokens = hasattr(dispatch, "wait_for_tokens") and all(hasattr(dispatch.RuntimeTokenSet, name) for name in effects.NEEDS)
+    if original is None or tuple(inspect.signature(original).parameters) != _PARAMETERS or not has_tokens:
         warnings.warn(
             "host callbacks (pure_callback, io_callback, debug.print) won't work on Everstep: "
             f"JAX {jax.__version__} compiles in another way than this release of Everstep knows "
-            f"(jax._src.compiler.backend_compile_and_load{_PARAMETERS}, jax._src.dispatch.wait_for_tokens)",
+            f"(jax._src.compiler.backend_compile_and_load{_PARAMETERS}, jax._src.dispatch.wait_for_tokens, RuntimeTokenSet)",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -55,6 +56,7 @@ def install() -> None:
 
     compile_and_load._everstep = True  # type: ignore[attr-defined]
     compiler.backend_compile_and_load = compile_and_load
+    effects.install(lambda client: _is_proxy(client))
     _disable_persistent_cache()
 
 
@@ -67,7 +69,7 @@ def _disable_persistent_cache() -> None:
 
 
 def _is_proxy(client: Any) -> bool:
-    return str(getattr(client, "runtime_type", "")).startswith(f"{backend.NAME}/")
+    return backend.is_ours(client)
 
 
 def _compile(client: Any, module: Any, callbacks: Sequence[Any], compile: Callable[[Sequence[Any]], Any]) -> Any:
@@ -169,6 +171,7 @@ def _close_at_exit(server: Any) -> None:
 
     def close() -> None:
         if os.getpid() == pid:  # else a fork: the threads that serve are not in it
+            effects.unfinished.wait()
             server.close()
 
     atexit.unregister(dispatch.wait_for_tokens)

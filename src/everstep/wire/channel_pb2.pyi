@@ -462,12 +462,14 @@ class Heartbeat(_message.Message):
     def __init__(self, arrays: _Optional[int] = ..., bytes: _Optional[int] = ..., programs: _Optional[int] = ..., started: _Optional[int] = ...) -> None: ...
 
 class Done(_message.Message):
-    __slots__ = ("op", "error")
+    __slots__ = ("op", "error", "running")
     OP_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
     op: int
     error: Error
-    def __init__(self, op: _Optional[int] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
+    running: bool
+    def __init__(self, op: _Optional[int] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., running: bool = ...) -> None: ...
 
 class WorldConnected(_message.Message):
     __slots__ = ("op", "endpoints", "error")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,3 +27,8 @@ def decode(value: wire.HostValue) -> np.ndarray[Any, np.dtype[Any]] | None:
     if value.dtype == dtypes.TOKEN:
         return None
     return np.frombuffer(value.data, dtypes.to_numpy(value.dtype)).reshape(tuple(value.shape))
+
+
+def is_whole(value: wire.HostValue) -> bool:
+    """Whether it has as many bytes as its dtype and shape say."""
+    return len(value.data) == dtypes.host_itemsize(value.dtype) * math.prod(value.shape)

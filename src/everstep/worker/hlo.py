@@ -2,17 +2,64 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from everstep.wire import dtypes
 from everstep.wire.errors import unimplemented
+
+Result: TypeAlias = tuple[str, tuple[int, ...]]  # element type (wire/dtypes.py) and shape
 
 # Numbers of fields in xla's protos.
 _MODULE_INPUT_OUTPUT_ALIAS = 8
 _ALIAS_ENTRIES = 1
 _ALIAS_PARAMETER = 2
+_MODULE_COMPUTATION = 3
+_COMPUTATION_INSTRUCTION = 2
+_INSTRUCTION_SHAPE = 3
+_INSTRUCTION_TARGET = 28
+_INSTRUCTION_CONFIG = 43
+_SHAPE_TYPE = 2
+_SHAPE_DIMENSIONS = 3
+_SHAPE_PARTS = 4
 _SHAPE_LAYOUT = 5
+
+_CALLBACK_TARGETS = {b"xla_ffi_python_cpu_callback", b"xla_ffi_python_gpu_callback"}
+_CALLBACK_INDEX = re.compile(rb"index = (\d+)")
+
+_TUPLE = 13
+_TYPES = {  # xla.PrimitiveType
+    1: "pred",
+    2: "s8",
+    3: "s16",
+    4: "s32",
+    5: "s64",
+    6: "u8",
+    7: "u16",
+    8: "u32",
+    9: "u64",
+    10: "f16",
+    11: "f32",
+    12: "f64",
+    15: "c64",
+    16: "bf16",
+    17: dtypes.TOKEN,
+    18: "c128",
+    19: "f8e5m2",
+    20: "f8e4m3fn",
+    21: "s4",
+    22: "u4",
+    23: "f8e4m3b11fnuz",
+    24: "f8e5m2fnuz",
+    25: "f8e4m3fnuz",
+    26: "s2",
+    27: "u2",
+    28: "f8e4m3",
+    29: "f8e3m4",
+    32: "f4e2m1fn",
+    33: "f8e8m0fnu",
+}
 
 _MEMORY_STATS = {  # xla.CompiledMemoryStatsProto
     "generated_code_size_in_bytes": 1,
@@ -79,6 +126,32 @@ def donated(module: bytes) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def callback_results(module: bytes) -> dict[int, tuple[Result, ...]]:
+    """What each host callback must return on a device, by its index, from an xla.HloModuleProto. One that is never called is not there."""
+    found = {}
+    for computation in _all(module, _MODULE_COMPUTATION):
+        for instruction in _all(computation, _COMPUTATION_INSTRUCTION):
+            if b"_python_" not in instruction:
+                continue
+            fields = dict(_fields(instruction))
+            index = _CALLBACK_INDEX.search(_bytes(fields.get(_INSTRUCTION_CONFIG)))
+            if fields.get(_INSTRUCTION_TARGET) in _CALLBACK_TARGETS and index is not None:
+                found[int(index[1])] = tuple(_results(_bytes(fields.get(_INSTRUCTION_SHAPE))))
+    return found
+
+
+def _results(shape: bytes) -> Iterator[Result]:
+    """The arrays in an xla.ShapeProto."""
+    fields = dict(_fields(shape))
+    kind = fields.get(_SHAPE_TYPE)
+    if kind == _TUPLE:
+        for part in _all(shape, _SHAPE_PARTS):
+            yield from _results(part)
+    else:
+        assert isinstance(kind, int)
+        yield _TYPES[kind], tuple(_varints(_bytes(fields.get(_SHAPE_DIMENSIONS))))
+
+
 def layout(shape: bytes) -> bytes:
     """The xla.LayoutProto in an xla.ShapeProto."""
     return next((value for number, value in _fields(shape) if number == _SHAPE_LAYOUT and isinstance(value, bytes)), b"")
@@ -103,6 +176,24 @@ def _varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def _all(message: bytes, field: int) -> Iterator[bytes]:
+    return (value for number, value in _fields(message) if number == field and isinstance(value, bytes))
+
+
+def _bytes(value: int | bytes | None) -> bytes:
+    return value if isinstance(value, bytes) else b""
+
+
+def _varints(packed: bytes) -> Iterator[int]:
+    value = shift = 0
+    for byte in packed:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            yield value
+            value = shift = 0
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

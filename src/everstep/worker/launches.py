@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import math
 import queue
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 
@@ -71,7 +74,8 @@ class Launches:
         try:
             arguments = [self._arrays.peek(array) for array in message.arguments]
             pending: list[Future[Stored] | Future[Program]] = [each for each in arguments if isinstance(each, Future)]
-            if not loaded.program.done():
+            program_known = loaded.program.done()
+            if not program_known:
                 pending.append(loaded.program)
             program = None if pending else loaded.program.result()
             keep = self._kept(message, loaded.program)
@@ -95,6 +99,10 @@ class Launches:
         if loaded.is_gang:
             self._gangs_put += 1
             self._gangs.put(launch)
+        elif program_known and loaded.program.result().callbacks:
+            # It takes its place now: callbacks come in the order of the commands, not in that in which arguments do.
+            when_done(pending, lambda: self._not_alone(op))
+            self._on_lane(launch)
         else:
             when_done(pending, lambda: self._put_ready(launch))
 
@@ -128,8 +136,7 @@ class Launches:
         return self._gangs_put == self._gangs_done and not program.must_wait(arguments)
 
     def _ended(self, op: int, failure: Failure | None) -> None:
-        if (alone := self._alone.pop(op, None)) is not None:
-            alone.set()
+        self._not_alone(op)
         self._reporter.done(op, failure)
 
     def _run_ready(self) -> None:
@@ -152,19 +159,27 @@ class Launches:
     def _start(self, launch: _Launch) -> bool:
         """Whether it went on the lane of programs with callbacks."""
         if launch.program.exception() is None and launch.program.result().callbacks:
-            if (alone := self._alone.pop(launch.op, None)) is not None:
-                alone.set()  # it has a thread of its own, and its callback may want to start a gang
-            self._lane.run(lambda: self._run(launch))
+            self._not_alone(launch.op)
+            self._on_lane(launch)
             return True
         self._run(launch)
         return False
+
+    def _not_alone(self, op: int) -> None:
+        """It is ready to start and has a thread of its own: no gang need wait for it. Its callback may want to start one."""
+        if (alone := self._alone.pop(op, None)) is not None:
+            alone.set()
+
+    def _on_lane(self, launch: _Launch) -> None:
+        self._lane.run(lambda: _await(*launch.arguments), lambda: self._run(launch), launch.program.result())
 
     def _run(self, launch: _Launch) -> None:
         try:
             program = launch.program.result()
             arguments = [each.result() if isinstance(each, Future) else each for each in launch.arguments]
             self.started = max(self.started, launch.op)
-            results, execution = program.run(arguments, launch.keep)
+            failing = functools.partial(self._reporter.done, launch.op, running=True)
+            results, execution = program.run(arguments, launch.keep, failing)
             for placeholder, result in zip(launch.results, results, strict=True):
                 placeholder.set_result(result)
         except Exception as error:
@@ -193,29 +208,71 @@ def _failed(entry: Stored | Future[Stored]) -> bool:
 class Lane:
     """Where programs with host callbacks run, one after the other, each in a thread: XLA may run them in the thread that starts them.
 
-    One that takes very long is overtaken: its callback may have started another that it waits for.
+    One that is long in a callback is overtaken, as that may have started another that it waits for. So is one that takes long and spans
+    workers, as it may wait for a device elsewhere that is in a callback. Others take as long as they take.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last = threading.Event()
-        self._last.set()
+        self._last: Turn | None = None
 
     def wait(self) -> None:
-        """Until all have ended, or for as long as one is waited for."""
-        self._last.wait(_PATIENCE)
+        """Until all have ended, or the last may be overtaken."""
+        if self._last is not None:
+            self._last.wait()
 
-    def run(self, work: Callable[[], None]) -> None:
-        """Returns at once."""
-        ended = threading.Event()
+    def run(self, prepare: Callable[[], None], work: Callable[[], None], program: Program) -> None:
+        """Call `prepare`, which waits for what the program needs, and `work`, which runs it, in its turn. Returns at once."""
         with self._lock:
-            before, self._last = self._last, ended
+            turn = self._last = Turn(program, self._last)
 
-        def turn() -> None:
-            before.wait(_PATIENCE)
+        def take() -> None:
+            turn.come()
             try:
+                prepare()
+                turn.begin()
                 work()
             finally:
-                ended.set()
+                turn.ended.set()
 
-        threading.Thread(target=turn, name="callbacks", daemon=True).start()
+        threading.Thread(target=take, name="callbacks", daemon=True).start()
+
+
+class Turn:
+    """One run of a program on the lane."""
+
+    def __init__(self, program: Program, before: Turn | None) -> None:
+        self.ended = threading.Event()
+        self._before = before
+        self._has_come = False
+        self._began = math.inf
+        self._callbacks = program.callbacks
+        self._spans_workers = program.placement.spans_workers
+
+    def come(self) -> None:
+        """Wait for the one before it."""
+        if self._before is not None:
+            self._before.wait()
+        self._has_come = True
+
+    def begin(self) -> None:
+        self._began = time.monotonic()
+        self._before = None
+
+    def wait(self) -> None:
+        """Until it has ended or may be overtaken."""
+        while not self.ended.wait(max(0.0, _PATIENCE - self._in_callback())):
+            if self._spans_workers or self._in_callback() >= _PATIENCE:
+                return
+
+    def _in_callback(self) -> float:
+        """For how many seconds; 0 if it is in none. If it waits for what it needs, that may come from the one that it has overtaken."""
+        turn = self
+        while turn._began == math.inf:
+            before = turn._before
+            if not turn._has_come or before is None or before.ended.is_set():
+                return 0.0
+            turn = before
+        # Calls from before it began are those of an earlier run of the program, which it has overtaken.
+        oldest = min((callback.oldest_call(turn._began) for callback in turn._callbacks), default=math.inf)
+        return max(0.0, time.monotonic() - oldest)

@@ -12,7 +12,7 @@ from everstep.wire import dtypes
 from everstep.wire.errors import Failure, invalid, unimplemented
 from everstep.worker import hlo, xla
 from everstep.worker.arrays import Stored
-from everstep.worker.callbacks import Callbacks
+from everstep.worker.callbacks import Callbacks, Function
 from everstep.worker.reports import Reporter
 from everstep.worker.world import Execution, Placement, World
 
@@ -29,13 +29,17 @@ class Program:
         executable: xla.Executable,
         outputs: Sequence[wire.ShardInfo],
         donated: Collection[int],
-        callbacks: Sequence[str],
+        callbacks: Sequence[Function],
     ) -> None:
-        """outputs: what each device holds of each result. callbacks: ids of the host callbacks it may call."""
+        """outputs: what each device holds of each result. callbacks: stand for the host callbacks it may call."""
         self.name = name
         self.placement = placement
         self.executable = executable
         self.callbacks = tuple(callbacks)
+        if callbacks:
+            results = hlo.callback_results(xla.program_shape(executable)[1])
+            for index, callback in enumerate(callbacks):
+                callback.results = results.get(index)
         self.donated = frozenset(donated)
         local = placement.local
         self._outputs = [(output.dtype, output.memory_kind or None, _shard_bytes(output, len(local.devices))) for output in outputs]
@@ -57,10 +61,13 @@ class Program:
         world = self.placement.world
         return any(stored.world is not world and not stored.is_ready() for stored in arguments)
 
-    def run(self, arguments: Sequence[Stored], keep: Collection[int]) -> tuple[list[Stored], Execution]:
+    def run(
+        self, arguments: Sequence[Stored], keep: Collection[int], failing: Callable[[Failure], None] | None = None
+    ) -> tuple[list[Stored], Execution]:
         """Start it. Returns the results, which may be long in coming, and what ends when they are there.
 
-        keep: indices of arguments whose memory it must not take over. Raises Failure, errors of XLA.
+        keep: indices of arguments whose memory it must not take over. failing: called when a host callback has failed on one device of a
+        program that spans workers: the others may be waiting for that device, and for ever. Raises Failure, errors of XLA.
         """
         local = self.placement.local
         world = local.world
@@ -77,6 +84,9 @@ class Program:
                 joined[index] = self._copy(joined[index], arguments[index].memory_kind)
         world.wait_to_launch(self.placement)
         world.check()
+        if self.placement.spans_workers:  # and no other run of it is under way
+            for callback in self.callbacks:
+                callback.on_failure = failing
         me = threading.get_ident()
         world.launching.add(me)
         try:
@@ -120,29 +130,27 @@ class Compiler:
         with module.context:
             names = _host_callbacks(module)
             globals_ = [hlo.output_type(type_) for type_ in _main(module).type.results]
-            executable = xla.compile_program(world.client, module, placement.device_list, options, self._callables(names, world))
+            callbacks = [self._callbacks.function(name, world) for name in names]
+            executable = xla.compile_program(world.client, module, placement.device_list, options, callbacks)
         report = wire.Compiled(callbacks=names)
         donated = describe(executable, globals_, report)
         outputs = [wire.ShardInfo(dtype=each.dtype, shape=each.shard_shape, memory_kind=each.memory_kind) for each in report.outputs]
-        return Program(report.name, placement, executable, outputs, donated, names), report
+        return Program(report.name, placement, executable, outputs, donated, callbacks), report
 
     def load(self, world: World, message: wire.Load, blob: bytes) -> Program:
         """Raises Failure, errors of XLA."""
         placement = world.placement(message.devices)
         options = self._options(placement, message, placement.spans_workers)
-        names = list(message.callbacks)
-        executable = xla.load_program(world.client, blob, placement.device_list, options, self._callables(names, world))
+        callbacks = [self._callbacks.function(name, world) for name in message.callbacks]
+        executable = xla.load_program(world.client, blob, placement.device_list, options, callbacks)
         name, module, _, _ = xla.program_shape(executable)
-        return Program(name, placement, executable, message.outputs, hlo.donated(module), names)
+        return Program(name, placement, executable, message.outputs, hlo.donated(module), callbacks)
 
     def _options(self, placement: Placement, message: wire.Compile | wire.Load, spans_workers: bool) -> xla.Options:
         world = placement.world
         options = xla.parse_options(message.options, world.assignment(placement, message.replicas, message.partitions))
         world.tune(options, spans_workers)
         return options
-
-    def _callables(self, names: Sequence[str], world: World) -> list[Any]:
-        return [self._callbacks.function(name, world) for name in names]
 
 
 def describe(executable: xla.Executable, outputs: Sequence[tuple[str, tuple[int, ...]]], report: wire.Compiled) -> tuple[int, ...]:

@@ -24,10 +24,14 @@ class Reporter:
         with self._lock, contextlib.suppress(OSError):
             self._sock.sendall(frame)
 
-    def done(self, op: int, failure: Failure | None = None) -> None:
-        """The end of an operation that has nothing else to tell. op 0: nobody wants to know."""
+    def done(self, op: int, failure: Failure | None = None, *, running: bool = False) -> None:
+        """The end of an operation that has nothing else to tell. op 0: nobody wants to know.
+
+        running: it has not ended, and another report follows, but it can only end in this failure.
+        """
         if op:
-            self.send(wire.ToHead(done=wire.Done(op=op, error=self.error(failure) if failure is not None else None)))
+            error = self.error(failure) if failure is not None else None
+            self.send(wire.ToHead(done=wire.Done(op=op, error=error, running=running)))
 
     @staticmethod
     def error(failure: Failure) -> wire.Error:

@@ -51,6 +51,7 @@ class CallbackError(Exception):
     """A host callback has failed. What XLA makes of it holds this process's own frames, which `failure` takes out again."""
 
     MARK = "the host callback failed: "
+    PREFIX = "UNKNOWN: CpuCallback error calling callback: "  # what XLA puts before it
 
     def __init__(self, message: str) -> None:
         super().__init__(self.MARK + message)
@@ -63,7 +64,9 @@ def failure(error: BaseException) -> Failure:
     text = str(error)
     before, mark, told = text.rpartition(CallbackError.MARK)
     if mark:
-        text = before.partition("Traceback (most recent call last)")[0] + told
+        text = (before.partition("Traceback (most recent call last)")[0] or CallbackError.PREFIX) + told
+        if told.startswith(Code.INVALID_ARGUMENT.name):  # of our own making
+            text = told
     name, colon, message = text.partition(": ")
     if colon and name in Code.__members__:
         return Failure(Code[name], message)

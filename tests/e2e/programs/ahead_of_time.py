@@ -42,6 +42,10 @@ def cost():
     return {k: v for k, v in compiled.cost_analysis().items() if k in ("flops", "transcendentals", "bytes accessed")}
 
 
+def cost_before_compiling():
+    return jax.jit(lambda x: jnp.sin(x @ x)).lower(_X).cost_analysis()
+
+
 def memory():
     stats = jax.jit(lambda x: x @ x.T, donate_argnums=0).lower(_X).compile().memory_analysis()
     return {k: getattr(stats, k) for k in ("argument_size_in_bytes", "output_size_in_bytes", "alias_size_in_bytes", "temp_size_in_bytes")}

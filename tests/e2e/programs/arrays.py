@@ -241,6 +241,29 @@ def devices():
         len({d.id for d in ds}),
         [d.platform for d in ds],
         [d.device_kind for d in ds],
+        [d.memory_stats() is None for d in ds],
+    ]
+
+
+def arrays_of_the_cpu_backend():
+    """As arguments beside others, and arrays that go there."""
+    cpu = jax.devices("cpu")[0]
+    add = jax.jit(lambda a, b: a + b)
+    x = jax.device_put(_X, _TILES)
+    key = jax.random.key(3)
+    with jax.default_device(cpu):
+        local = jnp.arange(8, dtype=jnp.float32) + 1
+    sums = [np.asarray(add(x, local)) for _ in range(3)]
+    there = jax.device_put(local, NamedSharding(_MESH, P("x")))
+    back = [jax.device_put(each, cpu) for each in (x, there, local)]
+    return [
+        sums,
+        np.asarray(there),
+        np.asarray(jax.jit(jnp.sin, in_shardings=NamedSharding(_MESH, P("y")))(local)),
+        np.asarray(jnp.ones(8) + jax.device_put(local, cpu)),
+        back,
+        jax.random.key_data(jax.device_put(key, cpu)),
+        [each.sharding.device_set == {cpu} for each in back],
     ]
 
 
