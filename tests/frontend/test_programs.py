@@ -6,10 +6,12 @@ import asyncio
 
 import numpy as np
 import pytest
-from frontend.doubles import FakeProgram, FakeRuntime
+from frontend.doubles import FakeProgram, FakeRuntime, topology
 from frontend.harness import ONES, Client, compile_request, fails, put_request, run, shape_of, single, spec_of, tiled
 
-from everstep.head.programs import Output
+from everstep.frontend import compiling
+from everstep.frontend.codec.shardings import Specs
+from everstep.head.programs import CompileRequest, Output
 from everstep.wire.errors import Code
 from everstep.wire.ifrt import requests_pb2 as wire
 from everstep.wire.ifrt import values_pb2 as values
@@ -170,3 +172,25 @@ def test_what_is_not_supported_says_so(change: dict[str, object], words: str) ->
             await fails(Code.UNIMPLEMENTED, client.ask(**body))
 
     run(scenario)
+
+
+def test_the_same_options_are_the_same_bytes() -> None:
+    """Whatever the devices, and in whatever order the client writes maps: by these bytes the head knows what is compiled already."""
+
+    def decoded(device: int, *entries: tuple[str, str]) -> CompileRequest:
+        request = compile_request(b"double", device)
+        for key, value in entries:  # messages one after another are one message
+            debug = xla_pb2.DebugOptions(xla_backend_extra_options={key: value})
+            build = xla_pb2.ExecutableBuildOptions(debug_options=debug)
+            more = wire.XlaCompileOptions.FromString(request.compile_options.data)
+            more.compile_options += xla_pb2.CompileOptions(executable_build_options=build).SerializeToString()
+            request.compile_options.data = more.SerializeToString()
+        return compiling.decode(request, Specs(topology(2, 1).devices))
+
+    entries = [(f"option {number}", str(number)) for number in range(20)]
+    forward, backward, other = decoded(0, *entries), decoded(1, *reversed(entries)), decoded(0, *entries[1:])
+    assert (forward.devices, backward.devices) == ((0,), (1,))
+    assert forward.options == backward.options != other.options
+    options = xla_pb2.CompileOptions.FromString(forward.options).executable_build_options
+    assert dict(options.debug_options.xla_backend_extra_options) == dict(entries)
+    assert options.num_partitions == 1

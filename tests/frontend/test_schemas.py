@@ -17,6 +17,7 @@ _REQUESTS = "xla/python/ifrt_proxy/common/ifrt_service.proto"
 _TYPES = "xla/python/ifrt_proxy/common/types.proto"
 _STATUS = "xla/tsl/protobuf/status.proto"
 _XLA = "xla/xla_data.proto"
+_DEBUG = "xla/xla.proto"
 _OPTIONS = "xla/pjrt/proto/compile_options.proto"
 _SHARDINGS = "xla/python/ifrt/sharding_serdes.proto"
 _SHAPE = "xla/python/ifrt/shape.proto"
@@ -52,6 +53,8 @@ _THEIRS = {
     "xla.Mesh.Axis": (_XLA, "xla.MeshProto.MeshAxis"),
     "xla.AxisRef": (_XLA, "xla.AxisRefProto"),
     "xla.DeviceAssignment": (_XLA, "xla.DeviceAssignmentProto"),
+    "xla.DebugOptions": (_DEBUG, "xla.DebugOptions"),
+    "xla.OptionOverride": (_OPTIONS, "xla.OptionOverrideProto"),
     "xla.ExecutableBuildOptions": (_OPTIONS, "xla.ExecutableBuildOptionsProto"),
     "xla.CompileOptions": (_OPTIONS, "xla.CompileOptionsProto"),
     "RemapPlan": (_REMAP, "xla.ifrt.RemapPlanProto"),
@@ -81,6 +84,8 @@ _NEWER_VALUES = {"KIND_F6E2M3FN", "KIND_F6E3M2FN"}
 _PARTLY_KNOWN = {
     "xla.OpSharding",
     "xla.NamedSharding",
+    "xla.DebugOptions",
+    "xla.OptionOverride",
     "xla.ExecutableBuildOptions",
     "xla.CompileOptions",
     "XlaLayout",

@@ -35,7 +35,16 @@ def decode(request: wire.CompileRequest, specs: Specs) -> CompileRequest:
         raise unimplemented("programs with bundled outputs are not supported")
     devices, replicas, partitions = _assignment(options.executable_build_options)
     specs.check_devices(devices)
-    return CompileRequest(request.program.data, outer.compile_options, devices, replicas, partitions)
+    return CompileRequest(request.program.data, _canonical(options), devices, replicas, partitions)
+
+
+def _canonical(options: xla.CompileOptions) -> bytes:
+    """The same bytes for the same options, whatever the devices and in whatever order the client has written its maps.
+
+    By them the head knows what it has compiled before; which devices are meant a worker is told beside them.
+    """
+    options.executable_build_options.ClearField("device_assignment")
+    return options.SerializeToString(deterministic=True)
 
 
 def _assignment(options: xla.ExecutableBuildOptions) -> tuple[tuple[int, ...], int, int]:

@@ -118,18 +118,64 @@ class DeviceAssignment(_message.Message):
     computation_devices: _containers.RepeatedCompositeFieldContainer[DeviceAssignment.ComputationDevice]
     def __init__(self, replica_count: _Optional[int] = ..., computation_count: _Optional[int] = ..., computation_devices: _Optional[_Iterable[_Union[DeviceAssignment.ComputationDevice, _Mapping]]] = ...) -> None: ...
 
+class DebugOptions(_message.Message):
+    __slots__ = ("xla_gpu_analytical_latency_estimator_options", "xla_gpu_experimental_cost_model_gemm_tiling_options", "xla_backend_extra_options")
+    class XlaGpuAnalyticalLatencyEstimatorOptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class XlaGpuExperimentalCostModelGemmTilingOptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class XlaBackendExtraOptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    XLA_GPU_ANALYTICAL_LATENCY_ESTIMATOR_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    XLA_GPU_EXPERIMENTAL_COST_MODEL_GEMM_TILING_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    XLA_BACKEND_EXTRA_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    xla_gpu_analytical_latency_estimator_options: _containers.ScalarMap[str, str]
+    xla_gpu_experimental_cost_model_gemm_tiling_options: _containers.ScalarMap[str, str]
+    xla_backend_extra_options: _containers.ScalarMap[str, str]
+    def __init__(self, xla_gpu_analytical_latency_estimator_options: _Optional[_Mapping[str, str]] = ..., xla_gpu_experimental_cost_model_gemm_tiling_options: _Optional[_Mapping[str, str]] = ..., xla_backend_extra_options: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
 class ExecutableBuildOptions(_message.Message):
-    __slots__ = ("num_replicas", "num_partitions", "device_assignment")
+    __slots__ = ("debug_options", "num_replicas", "num_partitions", "device_assignment")
+    DEBUG_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     NUM_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     NUM_PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     DEVICE_ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    debug_options: DebugOptions
     num_replicas: int
     num_partitions: int
     device_assignment: DeviceAssignment
-    def __init__(self, num_replicas: _Optional[int] = ..., num_partitions: _Optional[int] = ..., device_assignment: _Optional[_Union[DeviceAssignment, _Mapping]] = ...) -> None: ...
+    def __init__(self, debug_options: _Optional[_Union[DebugOptions, _Mapping]] = ..., num_replicas: _Optional[int] = ..., num_partitions: _Optional[int] = ..., device_assignment: _Optional[_Union[DeviceAssignment, _Mapping]] = ...) -> None: ...
+
+class OptionOverride(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class CompileOptions(_message.Message):
-    __slots__ = ("executable_build_options",)
+    __slots__ = ("executable_build_options", "env_option_overrides")
+    class EnvOptionOverridesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: OptionOverride
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[OptionOverride, _Mapping]] = ...) -> None: ...
     EXECUTABLE_BUILD_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    ENV_OPTION_OVERRIDES_FIELD_NUMBER: _ClassVar[int]
     executable_build_options: ExecutableBuildOptions
-    def __init__(self, executable_build_options: _Optional[_Union[ExecutableBuildOptions, _Mapping]] = ...) -> None: ...
+    env_option_overrides: _containers.MessageMap[str, OptionOverride]
+    def __init__(self, executable_build_options: _Optional[_Union[ExecutableBuildOptions, _Mapping]] = ..., env_option_overrides: _Optional[_Mapping[str, OptionOverride]] = ...) -> None: ...
