@@ -30,3 +30,23 @@ def test_two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lines, _ = run(monkeypatch, faults, _THREE, "elastic_loop.py", "pause", "10")
     assert lines[0] == "slices 0 1 2"
     assert lines[-1] == "done"
+
+
+@pytest.mark.parametrize("policy", ["pause", "resize"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("s0w0", "execute", 9),
+        Fault("s2w0", "execute", 9, after=True),
+        Fault("s1w0", "build", 12),
+        Fault("s2w0", "serve", 7),
+    ],
+    ids=lambda fault: f"{fault.worker} {fault.at}",
+)
+def test_snapshots_whichever_slice_dies_and_when(monkeypatch: pytest.MonkeyPatch, fault: Fault, policy: str) -> None:
+    lines, _ = run(monkeypatch, [fault], _THREE, "snapshot_loop.py", policy, "20")
+    *restored, last = lines
+    assert last == "done"
+    sizes = [int(line.split()[1].rstrip(":")) for line in restored]
+    assert sizes == ([3] if policy == "pause" else [2, 3])
+    assert all(int(line.split()[2]) <= 3 for line in restored)  # those whose snapshots were under way

@@ -2,23 +2,28 @@
 
     from everstep import elastic
 
+    slices = elastic.Slices()
+    snapshots = elastic.Snapshots(slices)
+
     def train(attempt):
         mesh = Mesh(np.array(attempt.devices), ("data",))
-        state, step = restore(mesh)
+        step, state = snapshots.restore(NamedSharding(mesh, P())) if snapshots.steps else (0, start(mesh))
         while step < STEPS:
             state = train_step(state, batch(step))
             step += 1
+            snapshots.save(step, state)
             attempt.boundary()          # a step is done: growing back may happen here
 
-    elastic.run(train, elastic.replica_resize(at_least=1))
+    elastic.run(train, elastic.replica_resize(at_least=1), slices=slices)
 
 On plain JAX devices the same program runs, too: one slice, and nothing is ever lost.
 """
 
-from everstep.elastic.errors import ElasticError, GaveUpError, SliceLostError, SlicesChanged
+from everstep.elastic.errors import ElasticError, GaveUpError, SliceLostError, SlicesChanged, SnapshotLostError
 from everstep.elastic.policies import Policy, pause_and_resume, replica_resize
 from everstep.elastic.running import Attempt, Event, elastic, run
 from everstep.elastic.slices import Change, Slice, Slices
+from everstep.elastic.snapshots import Snapshots
 
 __all__ = [
     "Attempt",
@@ -31,6 +36,8 @@ __all__ = [
     "SliceLostError",
     "Slices",
     "SlicesChanged",
+    "SnapshotLostError",
+    "Snapshots",
     "elastic",
     "pause_and_resume",
     "replica_resize",

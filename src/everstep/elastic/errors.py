@@ -59,6 +59,10 @@ class SlicesChanged(ElasticError):
     """More slices are up than the loop uses. Raised by Attempt.boundary; let it pass."""
 
 
+class SnapshotLostError(ElasticError):
+    """No snapshot survives as a whole."""
+
+
 class GaveUpError(ElasticError):
     """The policy does not allow another attempt. history: what has happened, oldest first."""
 

@@ -1,0 +1,133 @@
+"""Copies of the training state in the workers' own host memory, from which it is rebuilt after a loss of slices."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+from typing import Any
+
+import jax
+
+from everstep.elastic import pieces
+from everstep.elastic.errors import SliceLostError, SnapshotLostError
+from everstep.elastic.slices import Slices
+
+log = logging.getLogger(__name__)
+
+_IN_FLIGHT = 2
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class _Snapshot:
+    """One copy. copies: of each leaf those that together survive the loss of a slice. losses: of each slice when it was made."""
+
+    step: int
+    copies: list[pieces.Copied]
+    structure: Any
+    losses: dict[int, int]
+    done: threading.Event = dataclasses.field(default_factory=threading.Event)
+    failure: BaseException | None = None
+
+
+class Snapshots:
+    """The newest complete snapshots of a state.
+
+    Copying takes no step of the program: it is dispatched, and the workers do it among themselves. What is replicated over slices is copied
+    where it is; what only one slice holds goes to the next slice's memory, too, so that no slice is the only one to have it.
+    """
+
+    def __init__(self, slices: Slices, *, keep: int = 2, redundant: bool = True, memory_kind: str = "pinned_host") -> None:
+        """keep: so many complete snapshots. redundant: False saves the copy on the next slice, and with it memory and the surety."""
+        if keep < 1:
+            raise ValueError(f"keep is {keep}: there must be a snapshot to go back to")
+        self._slices = slices
+        self._keep = keep
+        self._redundant = redundant
+        self._memory_kind = memory_kind
+        self._lock = threading.Lock()
+        self._complete: list[_Snapshot] = []  # oldest first
+        self._in_flight: list[_Snapshot] = []
+
+    @property
+    def steps(self) -> list[int]:
+        """Of the complete snapshots, oldest first."""
+        with self._lock:
+            return [snapshot.step for snapshot in self._complete]
+
+    def save(self, step: int, state: Any) -> None:
+        """Begin to copy a pytree of arrays; returns at once unless the two before are still under way.
+
+        The state may be donated right after. A copy that fails because devices are lost on the way is dropped.
+        """
+        self._wait(_IN_FLIGHT - 1)
+        leaves, structure = jax.tree.flatten(state)
+        losses = {each.index: self._slices.losses(each.index) for each in self._slices.all}
+        copies = [pieces.copy(leaf, self._memory_kind, self._slices.all if self._redundant else ()) for leaf in leaves]
+        snapshot = _Snapshot(step, copies, structure, losses)
+        with self._lock:
+            self._in_flight.append(snapshot)
+        threading.Thread(target=self._finish, args=(snapshot,), name=f"snapshot {step}", daemon=True).start()
+
+    def wait(self) -> None:
+        """Until all that were begun are complete or have failed."""
+        self._wait(0)
+
+    def restore(self, shardings: Any) -> tuple[int, Any]:
+        """The newest complete snapshot, on other devices: (step, state).
+
+        shardings: a pytree of shardings like the state, or one for all of it; the slices in them must be up.
+        Goes from worker to worker. Raises SnapshotLostError if there is no snapshot of which every part survives.
+        """
+        self.wait()
+        why = "none has been completed"
+        with self._lock:
+            candidates = self._complete[::-1]
+        for snapshot in candidates:
+            up = {each.index for each in self._slices.up if self._slices.losses(each.index) == snapshot.losses[each.index]}
+            targets = _broadcast(shardings, snapshot.structure)
+            try:
+                leaves = [pieces.rebuild(copies, target, up) for copies, target in zip(snapshot.copies, targets, strict=True)]
+                jax.block_until_ready(leaves)  # type: ignore[no-untyped-call]
+            except pieces.MissingError as missing:
+                why = f"of that of step {snapshot.step} {missing}"
+                log.warning("the snapshot of step %d is lost: %s", snapshot.step, missing)
+                continue
+            return snapshot.step, jax.tree.unflatten(snapshot.structure, leaves)
+        raise SnapshotLostError(f"no snapshot survives: {why}; use the checkpoint")
+
+    def _finish(self, snapshot: _Snapshot) -> None:
+        try:
+            jax.block_until_ready([copied.made for copied in snapshot.copies])  # type: ignore[no-untyped-call]
+        except Exception as error:
+            snapshot.failure = error
+        with self._lock:
+            self._in_flight.remove(snapshot)
+            if snapshot.failure is None:
+                self._complete = sorted([*self._complete, snapshot], key=lambda each: each.step)[-self._keep :]
+        if snapshot.failure is not None:
+            log.log(
+                logging.INFO if SliceLostError.of(snapshot.failure) else logging.ERROR,
+                "the snapshot of step %d has failed: %s",
+                snapshot.step,
+                snapshot.failure,
+            )
+        snapshot.done.set()
+
+    def _wait(self, left: int) -> None:
+        """Until at most so many are under way."""
+        while True:
+            with self._lock:
+                if len(self._in_flight) <= left:
+                    return
+                oldest = self._in_flight[0]
+            oldest.done.wait()
+
+
+def _broadcast(shardings: Any, structure: Any) -> list[Any]:
+    if isinstance(shardings, jax.sharding.Sharding):
+        return [shardings] * structure.num_leaves
+    leaves, given = jax.tree.flatten(shardings, is_leaf=lambda each: isinstance(each, jax.sharding.Sharding))
+    if given != structure:
+        raise ValueError(f"the shardings are not like the state: {given} against {structure}")
+    return list(leaves)

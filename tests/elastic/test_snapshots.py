@@ -1,0 +1,190 @@
+"""Snapshots on plain JAX devices, which a test deals out to slices; what is lost there is only said to be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+_PREAMBLE = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from everstep import elastic
+from everstep.elastic import pieces
+
+SLICES = 4
+pieces._slice_of = lambda device: device.id // 2
+
+class Source:
+    pause = None
+    def start(self, tell): self.tell = tell
+    def refresh(self): ...
+    def close(self): ...
+
+source = Source()
+slices = elastic.Slices(source=source)
+slices.all = tuple(elastic.Slice(i, tuple(jax.devices()[2 * i : 2 * i + 2])) for i in range(SLICES))
+slices._up = frozenset(range(SLICES))
+slices._losses = dict.fromkeys(range(SLICES), 0)
+snapshots = elastic.Snapshots(slices)
+
+def mesh(*indices):
+    return Mesh(np.array([d for each in slices.all for d in each.devices if each.index in indices]), ("data",))
+
+def sharding(spec, *indices):
+    return NamedSharding(mesh(*indices), spec)
+
+host = np.arange(48, dtype=np.float32).reshape(24, 2)
+everywhere = sharding(P(), 0, 1, 2, 3)
+split = sharding(P("data"), 0, 1, 2, 3)
+"""
+
+_CASES = {
+    "replicated": """
+snapshots.save(7, {"x": jax.device_put(host, everywhere)})
+source.tell(1, False)
+step, state = snapshots.restore(sharding(P(), 0, 2, 3))
+assert step == 7
+np.testing.assert_array_equal(state["x"], host)
+assert state["x"].sharding == sharding(P(), 0, 2, 3)
+assert len(snapshots._complete[0].copies[0].made) == 1  # replicas serve
+""",
+    "sharded over slices, onto the others": """
+snapshots.save(7, [jax.device_put(host, split)])
+source.tell(1, False)
+_, (x,) = snapshots.restore(sharding(P("data"), 0, 2, 3))
+np.testing.assert_array_equal(x, host)
+assert x.sharding == sharding(P("data"), 0, 2, 3)
+assert x.sharding.memory_kind == "device"
+""",
+    "sharded over slices, back on all": """
+snapshots.save(7, [jax.device_put(host, split)])
+source.tell(2, False)
+source.tell(2, True)
+_, (x,) = snapshots.restore(split)
+np.testing.assert_array_equal(x, host)
+""",
+    "two slices that are no neighbours": """
+snapshots.save(7, [jax.device_put(host, split)])
+source.tell(0, False), source.tell(2, False)
+_, (x,) = snapshots.restore(sharding(P("data"), 1, 3))
+np.testing.assert_array_equal(x, host)
+""",
+    "two neighbours": """
+snapshots.save(7, [jax.device_put(host, split)])
+source.tell(1, False), source.tell(2, False)
+try:
+    snapshots.restore(sharding(P("data"), 0, 3))
+    raise SystemExit("restored")
+except elastic.SnapshotLostError as error:
+    assert "of that of step 7 an array of shape (24, 2) lacks a part of" in str(error), error
+""",
+    "not redundant": """
+snapshots = elastic.Snapshots(slices, redundant=False)
+snapshots.save(7, [jax.device_put(host, split)])
+source.tell(1, False)
+try:
+    snapshots.restore(sharding(P("data"), 0, 2, 3))
+    raise SystemExit("restored")
+except elastic.SnapshotLostError:
+    pass
+""",
+    "none yet": """
+try:
+    snapshots.restore(everywhere)
+    raise SystemExit("restored")
+except elastic.SnapshotLostError as error:
+    assert "none has been completed; use the checkpoint" in str(error)
+""",
+    "the newest ones are kept": """
+x = jax.device_put(host, everywhere)
+for step in range(5):
+    snapshots.save(step, [x + step])
+snapshots.wait()
+assert snapshots.steps == [3, 4]
+step, (y,) = snapshots.restore(everywhere)
+assert step == 4
+np.testing.assert_array_equal(y, host + 4)
+""",
+    "an older one where the newest does not survive": """
+x = jax.device_put(host, split)
+snapshots.save(1, [x])
+snapshots.wait()
+source.tell(0, False)
+source.tell(0, True)
+snapshots.save(2, [x + 1])
+snapshots.wait()
+source.tell(1, False), source.tell(2, False)
+try:
+    snapshots.restore(sharding(P("data"), 0, 3))
+    raise SystemExit("restored")
+except elastic.SnapshotLostError:
+    pass
+""",
+    "donation right after": """
+step = jax.jit(lambda x: x * 2, donate_argnums=0)
+x = jax.device_put(host, split)
+for number in range(20):
+    snapshots.save(number, [x])
+    x = step(x)
+step_, (y,) = snapshots.restore(split)
+assert step_ == 19
+np.testing.assert_array_equal(y, host * 2.0**19)
+""",
+    "all kinds of leaves": """
+state = {
+    "bf16": jax.device_put(host.astype(jnp.bfloat16), split),
+    "key": jax.device_put(jax.random.key(3), everywhere),
+    "keys": jax.device_put(jax.random.split(jax.random.key(3), 24), split),
+    "scalar": jax.device_put(np.int32(3), everywhere),
+    "number": 5,
+    "host": host.copy(),
+    "none": None,
+}
+snapshots.save(1, state)
+state["host"][:] = 0
+source.tell(3, False)
+target = {k: sharding(P("data") if k in ("bf16", "keys") else P(), 0, 1, 2) for k in state if k != "none"} | {"none": None}
+_, back = snapshots.restore(target)
+np.testing.assert_array_equal(np.asarray(back["bf16"], np.float32), host)
+np.testing.assert_array_equal(jax.random.key_data(back["key"]), jax.random.key_data(state["key"]))
+np.testing.assert_array_equal(jax.random.key_data(back["keys"]), jax.random.key_data(state["keys"]))
+assert (int(back["scalar"]), back["number"], back["none"]) == (3, 5, None)
+np.testing.assert_array_equal(back["host"], host)
+""",
+    "shardings that are not like the state": """
+snapshots.save(1, [jax.device_put(host, split)])
+try:
+    snapshots.restore({"x": split})
+    raise SystemExit("restored")
+except ValueError as error:
+    assert "the shardings are not like the state" in str(error)
+""",
+    "in two dimensions, onto another grid": """
+grid = Mesh(np.array(jax.devices()).reshape(4, 2), ("a", "b"))
+x = jax.device_put(np.arange(192, dtype=np.int32).reshape(16, 12), NamedSharding(grid, P("a", "b")))
+snapshots.save(1, [x])
+source.tell(0, False)
+left = Mesh(np.array(jax.devices()[2:]).reshape(2, 3), ("a", "b"))
+_, (y,) = snapshots.restore(NamedSharding(left, P("a", "b")))
+np.testing.assert_array_equal(y, x)
+""",
+}
+
+
+@pytest.mark.parametrize("case", _CASES)
+def test_snapshots(case: str) -> None:
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    result = subprocess.run(
+        [sys.executable, "-c", _PREAMBLE + _CASES[case]], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_nothing_to_keep() -> None:
+    from everstep.elastic import Snapshots
+
+    with pytest.raises(ValueError, match="keep is 0"):
+        Snapshots(None, keep=0)  # type: ignore[arg-type]
