@@ -21,6 +21,7 @@ On plain JAX devices the same program runs, too: one slice, and nothing is ever 
 
 from everstep.elastic.errors import ElasticError, GaveUpError, SliceLostError, SlicesChanged, SnapshotLostError
 from everstep.elastic.policies import Policy, pause_and_resume, replica_resize
+from everstep.elastic.programs import Programs
 from everstep.elastic.running import Attempt, Event, elastic, run
 from everstep.elastic.slices import Change, Slice, Slices
 from everstep.elastic.snapshots import Snapshots
@@ -32,6 +33,7 @@ __all__ = [
     "Event",
     "GaveUpError",
     "Policy",
+    "Programs",
     "Slice",
     "SliceLostError",
     "Slices",
