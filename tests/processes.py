@@ -49,13 +49,13 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def everstep(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def everstep(*arguments: str, seconds: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run `everstep ARGUMENTS` to its end."""
     return subprocess.run(
         [sys.executable, "-m", "everstep", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=seconds,
         env=os.environ | environment,
         check=False,
     )

@@ -16,7 +16,7 @@ VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "tools", 
 
 # Which rooms a room may import from. `cli` puts everything together.
 ARROWS: dict[str, set[str]] = {
-    "cli": {"control", "frontend", "head", "launch", "worker", "wire"},
+    "cli": {"control", "frontend", "head", "launch", "train", "worker", "wire"},
     "control": {"observe", "wire"},
     "elastic": {"control", "wire"},  # for the program; only where it runs on a head
     "frontend": {"head", "wire"},
@@ -24,13 +24,14 @@ ARROWS: dict[str, set[str]] = {
     "jax_plugin": {"wire"},
     "launch": {"wire"},
     "observe": set(),
+    "train": {"elastic"},
     "wire": set(),
     "worker": {"wire"},
 }
 
 # Only these may import these packages. Type hints count too: they tell what a room knows.
 KEEPERS = {
-    "jax": {"elastic", "jax_plugin", "worker"},
+    "jax": {"elastic", "jax_plugin", "train", "worker"},
     "jaxlib": {"jax_plugin", "worker"},
     "grpc": {"cli", "control", "frontend", "jax_plugin"},
 }

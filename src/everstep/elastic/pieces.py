@@ -140,7 +140,7 @@ def _of_key_data(sharding: Sharding, data: jax.Array) -> Sharding:
     """For the numbers behind random keys, which have a dimension more."""
     if isinstance(sharding, NamedSharding):
         spec = [*sharding.spec, *[None] * (data.ndim - len(sharding.spec))]
-        return NamedSharding(sharding.mesh, jax.sharding.PartitionSpec(*spec), memory_kind=sharding.memory_kind)  # type: ignore[no-untyped-call]
+        return NamedSharding(sharding.mesh, jax.sharding.PartitionSpec(*spec), memory_kind=sharding.memory_kind)
     return sharding
 
 

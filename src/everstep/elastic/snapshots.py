@@ -88,7 +88,7 @@ class Snapshots:
             targets = _broadcast(shardings, snapshot.structure)
             try:
                 leaves = [pieces.rebuild(copies, target, up) for copies, target in zip(snapshot.copies, targets, strict=True)]
-                jax.block_until_ready(leaves)  # type: ignore[no-untyped-call]
+                jax.block_until_ready(leaves)
             except pieces.MissingError as missing:
                 why = f"of that of step {snapshot.step} {missing}"
                 log.warning("the snapshot of step %d is lost: %s", snapshot.step, missing)
@@ -98,7 +98,7 @@ class Snapshots:
 
     def _finish(self, snapshot: _Snapshot) -> None:
         try:
-            jax.block_until_ready([copied.made for copied in snapshot.copies])  # type: ignore[no-untyped-call]
+            jax.block_until_ready([copied.made for copied in snapshot.copies])
         except Exception as error:
             snapshot.failure = error
         with self._lock:
