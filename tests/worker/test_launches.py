@@ -110,19 +110,19 @@ def test_a_callback_of_an_earlier_run_of_the_same_program_does_not_count(runs: l
     assert not third.began.is_set()
 
 
-def test_programs_run_in_their_order_and_not_in_that_of_their_arguments(runs: list[Run]) -> None:
+def test_programs_run_in_their_order_and_not_in_that_of_their_arguments(monkeypatch: pytest.MonkeyPatch, runs: list[Run]) -> None:
+    monkeypatch.setattr(launches, "_PATIENCE", SECONDS)
     lane = Lane()
     first, second = start(lane, runs, Run(), ready=False), start(lane, runs, Run())
     first.ready.set()
     assert first.began.wait(SECONDS)
-    first.is_looked_at()
     assert not second.began.is_set()
     first.let_go.set()
     assert second.began.wait(SECONDS)
 
 
-def test_one_that_needs_what_comes_from_a_callback_is_overtaken_with_it(runs: list[Run]) -> None:
-    """The callback may wait for the third."""
+def test_one_whose_arguments_are_long_in_coming_is_overtaken(runs: list[Run]) -> None:
+    """They may come from a callback that waits for the last."""
     lane = Lane()
     first = start(lane, runs, Run())
     assert first.began.wait(SECONDS)

@@ -39,9 +39,14 @@ class Job:
         partial.unlink(missing_ok=True)
         command = [sys.executable, str(_HERE / "session.py"), str(self.path), str(partial), str(xml), str(_TEST_TIMEOUT)]
         command += [self.select, str(self.every)]
-        environment = {**os.environ, "JAX_NUM_GENERATED_CASES": str(self.cases), "JAX_SKIP_SLOW_TESTS": "1"}
+        environment = {
+            **os.environ,
+            "JAX_NUM_GENERATED_CASES": str(self.cases),
+            "JAX_SKIP_SLOW_TESTS": "1",
+            "XLA_FLAGS": f"--xla_force_host_platform_device_count={self.devices}",  # on Everstep: of the program's own cpu backend
+        }
         if self.side == "cpu":
-            environment |= {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"--xla_force_host_platform_device_count={self.devices}"}
+            environment["JAX_PLATFORMS"] = "cpu"
         with xml.with_suffix(".log").open("w") as log:
             while not xml.exists():
                 before = partial.stat().st_size if partial.exists() else -1

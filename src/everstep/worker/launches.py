@@ -99,8 +99,9 @@ class Launches:
         if loaded.is_gang:
             self._gangs_put += 1
             self._gangs.put(launch)
-        elif program_known and loaded.program.result().callbacks:
-            # It takes its place now: callbacks come in the order of the commands, not in that in which arguments do.
+        elif program_known and loaded.program.result().callbacks and self._gangs_put == self._gangs_done:
+            # It takes its place now: callbacks come in the order of the commands, not in that in which arguments do. A gang before it may
+            # not have its place yet, and may be needed for the arguments.
             when_done(pending, lambda: self._not_alone(op))
             self._on_lane(launch)
         else:
@@ -151,27 +152,26 @@ class Launches:
                 # While it waits for its peers it may hold all of XLA's threads. A peer may still want what those before it make.
                 for event in launch.before:
                     event.wait()
-            if self._start(launch):
-                self._lane.wait()
+            if (turn := self._start(launch)) is not None:
+                turn.wait()
             del launch
             self._gangs_done += 1
 
-    def _start(self, launch: _Launch) -> bool:
-        """Whether it went on the lane of programs with callbacks."""
+    def _start(self, launch: _Launch) -> Turn | None:
+        """Its turn, if it went on the lane of programs with callbacks."""
         if launch.program.exception() is None and launch.program.result().callbacks:
             self._not_alone(launch.op)
-            self._on_lane(launch)
-            return True
+            return self._on_lane(launch)
         self._run(launch)
-        return False
+        return None
 
     def _not_alone(self, op: int) -> None:
         """It is ready to start and has a thread of its own: no gang need wait for it. Its callback may want to start one."""
         if (alone := self._alone.pop(op, None)) is not None:
             alone.set()
 
-    def _on_lane(self, launch: _Launch) -> None:
-        self._lane.run(lambda: _await(*launch.arguments), lambda: self._run(launch), launch.program.result())
+    def _on_lane(self, launch: _Launch) -> Turn:
+        return self._lane.run(lambda: _await(*launch.arguments), lambda: self._run(launch), launch.program.result())
 
     def _run(self, launch: _Launch) -> None:
         try:
@@ -208,27 +208,25 @@ def _failed(entry: Stored | Future[Stored]) -> bool:
 class Lane:
     """Where programs with host callbacks run, one after the other, each in a thread: XLA may run them in the thread that starts them.
 
-    One that is long in a callback is overtaken, as that may have started another that it waits for. So is one that takes long and spans
-    workers, as it may wait for a device elsewhere that is in a callback. Others take as long as they take.
+    One that is long in a callback is overtaken, as that may have started another that it waits for. So is one whose arguments are long in
+    coming, and one that takes long and spans workers: what they wait for may be in a callback. Others take as long as they take.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: Turn | None = None
 
-    def wait(self) -> None:
-        """Until all have ended, or the last may be overtaken."""
-        if self._last is not None:
-            self._last.wait()
-
-    def run(self, prepare: Callable[[], None], work: Callable[[], None], program: Program) -> None:
-        """Call `prepare`, which waits for what the program needs, and `work`, which runs it, in its turn. Returns at once."""
+    def run(self, prepare: Callable[[], None], work: Callable[[], None], program: Program) -> Turn:
+        """Call `prepare`, which waits for the program's arguments, and `work`, which runs it, in its turn. Returns at once."""
+        turn = Turn(program)
         with self._lock:
-            turn = self._last = Turn(program, self._last)
+            before, self._last = self._last, turn
 
         def take() -> None:
-            turn.come()
+            if before is not None:
+                before.wait()
             try:
+                turn.come()
                 prepare()
                 turn.begin()
                 work()
@@ -236,43 +234,34 @@ class Lane:
                 turn.ended.set()
 
         threading.Thread(target=take, name="callbacks", daemon=True).start()
+        return turn
 
 
 class Turn:
     """One run of a program on the lane."""
 
-    def __init__(self, program: Program, before: Turn | None) -> None:
+    def __init__(self, program: Program) -> None:
         self.ended = threading.Event()
-        self._before = before
-        self._has_come = False
-        self._began = math.inf
+        self._came = self._began = math.inf
         self._callbacks = program.callbacks
         self._spans_workers = program.placement.spans_workers
 
     def come(self) -> None:
-        """Wait for the one before it."""
-        if self._before is not None:
-            self._before.wait()
-        self._has_come = True
+        self._came = time.monotonic()
 
     def begin(self) -> None:
         self._began = time.monotonic()
-        self._before = None
 
     def wait(self) -> None:
         """Until it has ended or may be overtaken."""
-        while not self.ended.wait(max(0.0, _PATIENCE - self._in_callback())):
-            if self._spans_workers or self._in_callback() >= _PATIENCE:
+        while not self.ended.wait(max(0.0, _PATIENCE - self._held_up())):
+            if self._spans_workers or self._held_up() >= _PATIENCE:
                 return
 
-    def _in_callback(self) -> float:
-        """For how many seconds; 0 if it is in none. If it waits for what it needs, that may come from the one that it has overtaken."""
-        turn = self
-        while turn._began == math.inf:
-            before = turn._before
-            if not turn._has_come or before is None or before.ended.is_set():
-                return 0.0
-            turn = before
-        # Calls from before it began are those of an earlier run of the program, which it has overtaken.
-        oldest = min((callback.oldest_call(turn._began) for callback in turn._callbacks), default=math.inf)
-        return max(0.0, time.monotonic() - oldest)
+    def _held_up(self) -> float:
+        """For how many seconds it has been in a callback, or waiting for its arguments; 0 if neither."""
+        since = self._came
+        if self._began < math.inf:
+            # Calls from before it began are those of an earlier run of the program, which it has overtaken.
+            since = min((callback.oldest_call(self._began) for callback in self._callbacks), default=math.inf)
+        return max(0.0, time.monotonic() - since)
