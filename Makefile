@@ -2,16 +2,18 @@
 PYTHON ?= python3
 VENV ?= .venv
 RUN := $(VENV)/bin/python
+MAXTEXT_PYTHON ?= python3.12
 # Further options for pytest.
 PYTEST ?=
 
-.PHONY: help setup test lint types unit e2e demo test-jax bench torture protos clean
+.PHONY: help setup test lint types unit e2e demo test-jax test-maxtext bench torture protos clean
 
 help:
 	@echo "make setup      install Everstep with everything for development into $(VENV)"
 	@echo "make demo       train a small GPT on two slices"
 	@echo "make test       lint, types, unit and end-to-end tests"
 	@echo "make test-jax   JAX's own tests, on Everstep beside plain CPU JAX"
+	@echo "make test-maxtext  MaxText on Everstep, with workers that die (MAXTEXT_PYTHON=python3.12 or newer)"
 	@echo "make bench      benchmarks, each with a table and a result file"
 	@echo "make torture    kill workers at random, 200 times, while a program trains"
 	@echo "make protos     regenerate the protobuf code"
@@ -46,6 +48,17 @@ demo: setup
 test-jax: setup
 	$(RUN) tools/jax_tests/run.py
 
+test-maxtext: .venv-maxtext/ready
+	.venv-maxtext/bin/python tools/maxtext/run.py
+
+# MaxText's own dependencies are meant for TPU machines; the ones it needs here are listed.
+.venv-maxtext/ready: pyproject.toml tools/maxtext/requirements.txt tools/maxtext/unmodified.txt
+	$(MAXTEXT_PYTHON) -m venv .venv-maxtext
+	.venv-maxtext/bin/python -m pip install --quiet --upgrade pip
+	.venv-maxtext/bin/python -m pip install --quiet --no-deps -r tools/maxtext/unmodified.txt
+	.venv-maxtext/bin/python -m pip install --quiet -r tools/maxtext/requirements.txt --editable .
+	touch $@
+
 bench: setup
 	$(RUN) benchmarks/run.py
 
@@ -62,4 +75,4 @@ protos: .venv-protos/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-protos .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-protos .venv-maxtext .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
