@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from everstep.head.dispatch import Dispatcher
 from everstep.head.members import Member, Members
+
+log = logging.getLogger(__name__)
 
 SUSPICION = 0.3  # of the timeout: a worker silent for so long is suspected
 
@@ -45,7 +48,10 @@ class Watch:
             before = loop.time()
             await asyncio.sleep(interval)
             if loop.time() - before < 2 * interval:  # else this process itself was held up, and what workers sent lies unread
-                self.look(loop.time())
+                try:
+                    self.look(loop.time())
+                except Exception:
+                    log.exception("the watch over workers")  # and goes on: nobody else would notice their silence
 
     def look(self, now: float) -> None:
         """now: loop time."""

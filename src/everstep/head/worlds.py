@@ -127,8 +127,9 @@ class Worlds:
             coordination = self._coordination() if len(members) > 1 else None
             try:
                 world = await form(members, self._dispatcher, coordination)
-            except (Failure, TimeoutError) as error:
-                log.warning("can't form a world of %s: %s", ", ".join(m.slot.name for m in members), error)
+            except Exception as error:  # whatever it is: everything waits for a world, so it is tried again
+                expected = isinstance(error, (Failure, TimeoutError))
+                log.warning("can't form a world of %s: %s", ", ".join(m.slot.name for m in members), error, exc_info=not expected)
                 _close(coordination)
                 if list(self._wanted()) == members:
                     self._failed(str(error))
