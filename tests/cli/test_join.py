@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 
-from processes import Running, everstep
+from processes import Running, everstep, wait_for
 
 Start = Callable[..., Running]
 
@@ -27,6 +28,12 @@ print(float(jax.jit(lambda x: (x > 0).sum())(array)))
 """
 
 
+def incarnations(running: Running) -> list[int | None]:
+    """Of the workers that are up."""
+    status = json.loads(everstep("status", "--json", "--head", running.name).stdout)
+    return [worker["incarnation"] if worker["up"] else None for part in status["slices"] for worker in part["workers"]]
+
+
 def test_programs_run_on_workers_that_joined(start: Start) -> None:
     running = start("up", "--join", "127.0.0.1:0", "--slices", "2", "--devices-per-worker", "2")
     assert running.process.stderr is not None
@@ -38,10 +45,20 @@ def test_programs_run_on_workers_that_joined(start: Start) -> None:
     lines = [running.line() for _ in range(9)]
     assert "is up: 2 workers, 4 devices" in lines[0]
     exports = dict(line.removeprefix("export ").split("=", 1) for line in lines if line.startswith("export "))
-    output = subprocess.run(
-        [sys.executable, "-c", _PROGRAM], env=os.environ | exports, stdout=subprocess.PIPE, text=True, check=True, timeout=60
-    ).stdout
-    assert output == f"4 [0, 1]\n{float((1 << 20) - 1)}\n"
+
+    def program() -> str:
+        command = [sys.executable, "-c", _PROGRAM]
+        return subprocess.run(command, env=os.environ | exports, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
+
+    assert program() == f"4 [0, 1]\n{float((1 << 20) - 1)}\n"
+
+    # One that is dead is replaced by the same command.
+    workers[1].kill()
+    workers[1].wait()
+    assert wait_for(lambda: incarnations(running), until=lambda found: found == [1, None]) == [1, None]
+    workers[1] = subprocess.Popen([sys.executable, "-m", *commands[1]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert wait_for(lambda: incarnations(running), until=lambda found: found == [1, 2], seconds=30) == [1, 2]
+    assert program() == f"4 [0, 1]\n{float((1 << 20) - 1)}\n"
 
     running.process.terminate()
     assert running.finish()[0] == 0
