@@ -114,9 +114,8 @@ class Launches:
     def _put_ready(self, launch: _Launch) -> None:
         program = launch.program.exception() is None and launch.program.result()
         arguments = [each.result() if isinstance(each, Future) else each for each in launch.arguments if not _failed(each)]
-        if program and program.must_adopt(
-            arguments
-        ):  # what it would wait for may have to be started by the thread for those that are ready
+        if program and program.must_adopt(arguments):
+            # What it waits for may itself have to be started by the thread for those that are ready.
             threading.Thread(target=self._start, args=(launch,), name="adopting launch", daemon=True).start()
         else:
             self._ready.put(launch)
