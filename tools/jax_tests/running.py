@@ -36,7 +36,8 @@ class Job:
         self.directory.mkdir(parents=True, exist_ok=True)
         xml = self.directory / f"{self.file}.xml"
         partial = xml.with_suffix(".partial")
-        partial.unlink(missing_ok=True)
+        for former in (xml, partial):
+            former.unlink(missing_ok=True)
         command = [sys.executable, str(_HERE / "session.py"), str(self.path), str(partial), str(xml), str(_TEST_TIMEOUT)]
         command += [self.select, str(self.every)]
         environment = {
