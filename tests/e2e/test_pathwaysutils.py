@@ -131,7 +131,8 @@ def train(start: Callable[..., Program], tmp_path_factory: pytest.TempPathFactor
             for timer in timers:
                 timer.join()
         assert not pending
-        assert len([line for line in errors if line.startswith("everstep: worker ") and " is lost: " in line]) == len(faults)
+        losses = len([line for line in errors if line.startswith("everstep: worker ") and " is lost: " in line])
+        assert losses == len(faults) if not timers else 1 <= losses <= len(faults)  # a successor may be killed before it is one
         return program.records
 
     return train

@@ -14,6 +14,7 @@ from everstep.head.dispatch import Dispatcher
 from everstep.head.members import Member, Members, lost
 from everstep.head.worlds import World, Worlds
 from everstep.wire import channel_pb2 as wire
+from everstep.wire.errors import Code
 
 
 class Obedient(Link):
@@ -73,7 +74,7 @@ class Scene:
         assert member is not None
         failure = lost(member, "signal 9 (SIGKILL)", 0.0)
         self.members.remove(member, failure)
-        self.worlds.lose(member)
+        self.worlds.lose(member, failure)
         self.dispatcher.lose(member, failure)
 
     def done(self, name: str, op: int, failed: bool) -> None:
@@ -106,6 +107,7 @@ def test_a_world_of_all_and_one_without_the_dead() -> None:
         await scene.until(lambda: scene.changes)
         scene.lose("s1w0")
         assert scene.worlds.current is None
+        assert scene.links["s0w0"].sent[-1].break_world.cause.code == Code.DATA_LOSS
         assert scene.links["s0w0"].kinds() == ["connect_world", "build_world", "break_world"]
         await scene.until(lambda: len(scene.changes) == 2)
         assert scene.slots() == [("s0w0", "s1w0", "s2w0"), ("s0w0", "s2w0")]

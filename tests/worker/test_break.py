@@ -77,13 +77,21 @@ def test_broken_while_a_collective_hangs(head: Head) -> None:
 def test_killed_in_a_collective(head: Head) -> None:
     program, endpoints = hang(head)
     first, second = head.peers
+    alone, _ = head.compile(first, "sum2", first.devices)
     argument = head.put(dict.fromkeys(first.devices, ONES))
     running, _ = head.start([first], program, [argument], 1)
     second.process.kill()
+    cause = wire.Error(code=Code.DATA_LOSS, message="worker s1w0 is lost")
     with within(1.0):
-        first.send(0, break_world=wire.BreakWorld(world=head.world, endpoints=endpoints))
-        with pytest.raises(Failed):
+        first.send(0, break_world=wire.BreakWorld(world=head.world, endpoints=endpoints, cause=cause))
+        with pytest.raises(Failed, match="worker s1w0 is lost") as failed:
             head.reports(running)
+        assert failed.value.code == Code.DATA_LOSS
+
+    # What has nothing to do with the dead but was sent for that world is told the same: not a reason to give up, to a training loop.
+    with pytest.raises(Failed, match="worker s1w0 is lost") as failed:
+        head.execute([first], alone, [argument], 2)
+    assert failed.value.code == Code.DATA_LOSS
     head.spawn()
     head.welcome(1)
     third = head.peers[2]

@@ -278,7 +278,7 @@ class Runtime:
         self.callbacks.lose(member)
         self.programs.lose(member, failure)
         self.history.lost(member, failure)
-        self.worlds.lose(member)
+        self.worlds.lose(member, failure)
         self.dispatcher.lose(member, failure)
         for session in self.sessions.values():
             for array in session.arrays.values():

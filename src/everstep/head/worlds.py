@@ -88,10 +88,10 @@ class Worlds:
         if self._forming is None or self._forming.done():
             self._forming = asyncio.ensure_future(self._form())
 
-    def lose(self, member: Member) -> None:
-        """A member is dead: break all that it was in, and form another without it."""
+    def lose(self, member: Member, failure: Failure) -> None:
+        """A member is dead: break all that it was in, which fails with this, and form another without it."""
         for world in [world for world in (self.current, *self._old) if world is not None and member in world.members]:
-            break_up(world)
+            break_up(world, failure)
             if world is self.current:
                 self._leave()
         self.reform()
@@ -202,12 +202,14 @@ async def _connect(world: World, asker: Asker, coordination: Coordination) -> No
     await asyncio.to_thread(coordination.immunise)
 
 
-def break_up(world: World) -> None:
-    """Pull the living members out of whatever runs or waits in this world, at once."""
+def break_up(world: World, cause: Failure | None = None) -> None:
+    """Pull the living members out of whatever runs or waits in this world, at once. cause: what that fails with."""
     if world.broken:
         return
     world.broken = True
     message = wire.ToWorker(break_world=wire.BreakWorld(world=world.number, endpoints=world.endpoints))
+    if cause is not None:
+        message.break_world.cause.CopyFrom(wire.Error(code=cause.code, message=cause.message))
     for member in world.members:
         member.link.send(message)
 

@@ -175,12 +175,14 @@ class BuildWorld(_message.Message):
     def __init__(self, world: _Optional[int] = ..., rank: _Optional[int] = ..., size: _Optional[int] = ..., devices: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class BreakWorld(_message.Message):
-    __slots__ = ("world", "endpoints")
+    __slots__ = ("world", "endpoints", "cause")
     WORLD_FIELD_NUMBER: _ClassVar[int]
     ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
     world: int
     endpoints: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, world: _Optional[int] = ..., endpoints: _Optional[_Iterable[str]] = ...) -> None: ...
+    cause: Error
+    def __init__(self, world: _Optional[int] = ..., endpoints: _Optional[_Iterable[str]] = ..., cause: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
 
 class DropWorld(_message.Message):
     __slots__ = ("world",)

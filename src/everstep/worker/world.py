@@ -257,7 +257,7 @@ class Worlds:
         world = self._worlds.get(message.world)
         if world is None or world.broken is not None:
             return
-        world.broken = Failure(Code.ABORTED, f"world {world.number} was broken up")
+        world.broken = _cause(world, message)
         _settle(world, world.broken)
         self._broken(world, world.broken)
         self._run("break", world, lambda: _break_up(world, message.endpoints))
@@ -308,6 +308,13 @@ class Worlds:
                 log.exception("%s world %d", what, world.number)
 
         threading.Thread(target=logged, name=f"{what} world {world.number}", daemon=True).start()
+
+
+def _cause(world: World, message: wire.BreakWorld) -> Failure:
+    """What everything in it fails with. The loss of a member is told as that even by those who had nothing to do with it."""
+    if message.HasField("cause"):
+        return Failure(Code(message.cause.code), message.cause.message)
+    return Failure(Code.ABORTED, f"world {world.number} was broken up")
 
 
 def _break_up(world: World, endpoints: Sequence[str]) -> None:

@@ -114,7 +114,7 @@ def grow_if_possible(step, checkpoints):
         raise elastic_manager.ScaleUpSignalError
 
 
-logging.basicConfig(filename=directory / "log", level=logging.INFO)
+logging.basicConfig(filename=directory / "log", level=logging.INFO, force=True)
 pathwaysutils.initialize()
 manager = elastic_manager.Manager()
 getattr(manager, plan["retry"])(**plan["options"])(train)()
