@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 
 import jax
@@ -206,6 +208,34 @@ def test_slices_that_do_not_come_back(scene: Scene) -> None:
     with pytest.raises(GaveUpError, match=r"2 of 3 slices are up after 0.1 s; missing: 1") as raised:
         elastic.run(loop, pause_and_resume(wait_timeout=0.1), slices=scene.slices)
     assert len(raised.value.history) == 1
+
+
+def test_what_a_loop_held_is_let_go(scene: Scene) -> None:
+    """The state of an attempt must not live on in the history: it would stay in the workers' memory."""
+    held: list[weakref.ref[set[int]]] = []
+
+    def loop(attempt: Attempt) -> int:
+        gc.collect()
+        assert [reference() for reference in held] == [None] * len(held)
+        state = {attempt.number}
+        held.append(weakref.ref(state))
+        attempt.boundary()
+        if attempt.number == 1:
+            scene.lose(1)
+        if attempt.number == 2:
+            scene.source.tell(1, True)
+            attempt.boundary()
+        return len(attempt.history)
+
+    assert elastic.run(loop, replica_resize(), slices=scene.slices) == 2
+
+
+def test_a_callback_that_fails_does_not_end_the_watch(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    scene.slices.on_change(lambda change: {}["nothing"])
+    scene.source.tell(0, False)
+    scene.source.tell(0, True)
+    assert len(scene.slices.up) == 3
+    assert "called because a slice has gone" in caplog.text
 
 
 def test_what_a_loss_tells() -> None:

@@ -123,6 +123,23 @@ try:
 except elastic.SnapshotLostError:
     pass
 """,
+    "going back further than the snapshots that were lost": """
+for step in (99, 100):
+    snapshots.save(step, [jax.device_put(host, split)])
+snapshots.wait()
+for index in range(SLICES):
+    source.tell(index, False), source.tell(index, True)
+try:
+    snapshots.restore(split)
+    raise SystemExit("restored")
+except elastic.SnapshotLostError:
+    assert snapshots.steps == []
+for step in (51, 52, 53):
+    snapshots.save(step, [jax.device_put(host + step, split)])
+step, (x,) = snapshots.restore(split)
+assert (step, snapshots.steps) == (53, [52, 53])
+np.testing.assert_array_equal(x, host + 53)
+""",
     "donation right after": """
 step = jax.jit(lambda x: x * 2, donate_argnums=0)
 x = jax.device_put(host, split)

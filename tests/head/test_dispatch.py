@@ -161,6 +161,40 @@ def test_a_death_is_told_by_what_reads_the_results_too() -> None:
     run(scenario)
 
 
+def test_what_has_failed_in_part_is_still_done_where_it_can_be() -> None:
+    """A second worker dies while a command for both waits for a world: the other one gets it."""
+
+    async def scenario() -> None:
+        scene = Scene()
+        put = scene.dispatcher.operation("put", scene.links)
+        scene.dispatcher.dispatch(put, scene.links, {name: wire.ToWorker(put=wire.Put(array=1)) for name in scene.links})
+        scene.lose("s1w0")
+        scene.dispatcher.open()
+        assert [message.op for message in scene.links["s0w0"].sent] == [put.number]
+        scene.done("s0w0", put)
+        assert scene.dispatcher.in_flight() == 0
+
+    run(scenario)
+
+
+def test_an_error_that_comes_after_the_death_that_caused_it() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.dispatcher.open()
+        copy = scene.dispatcher.operation("copy", scene.links, sources=scene.links)
+        spec = ArraySpec("f32", (2,), Sharding((0, 1), tiles=(2,), tile_of=(0, 1)))
+        array = Array(1, spec, Placement((0, 1), scene.members.slot_of_device), (copy,))
+        copy.feed(array)
+        scene.dispatcher.dispatch(copy, scene.links, {name: wire.ToWorker(build=wire.Build(array=1)) for name in scene.links})
+        scene.lose("s1w0")
+        scene.done("s0w0", copy, Code.UNAVAILABLE, "connection reset")
+        assert array.failures is not None
+        assert {failure.code for failure in array.failures.values()} == {Code.DATA_LOSS}
+        assert scene.dispatcher.in_flight() == 0
+
+    run(scenario)
+
+
 def test_an_error_of_all_workers_is_the_programs_own() -> None:
     async def scenario() -> None:
         scene = Scene()

@@ -58,13 +58,17 @@ class Scene:
         self.dispatcher = Dispatcher(self.members, lambda operation: None)
         self.changes: list[World | None] = []
         self.failures: list[str] = []
-        self.worlds = Worlds(lambda: list(self.members), self.dispatcher, coordination, self._changed, self.failures.append)
+        self.worlds = Worlds(lambda: list(self.members), self.dispatcher, coordination, self._changed, self.failures.append, self._late)
 
     def _changed(self, world: World | None) -> None:
         self.changes.append(world)
         for member in world.members if world else ():
             member.is_up = True
         self.dispatcher.open()
+
+    def _late(self, member: Member, why: str) -> None:
+        assert why == "no answer for 0 s while a world was formed"
+        self.lose(member.slot.name)
 
     def join(self, name: str) -> Member:
         return self.members.join(wire.Hello(name=name, devices=[wire.DeviceInfo(platform="cpu")]), self.links[name])
@@ -156,6 +160,23 @@ def test_a_death_while_a_world_is_formed() -> None:
         assert scene.slots() == [("s0w0", "s2w0")]
         assert scene.failures == []  # the workers that are left can
         assert "drop_world" in scene.links["s0w0"].kinds()
+        await scene.worlds.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("at", ["connect_world", "build_world"])
+def test_one_who_lives_but_does_not_answer_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    monkeypatch.setattr(worlds, "FORM_TIMEOUT", 0.2)
+
+    async def scenario() -> None:
+        scene = Scene()
+        for name in scene.links:
+            scene.join(name)
+        scene.links["s1w0"].hold = {at}
+        scene.worlds.reform()
+        await scene.until(lambda: scene.changes)
+        assert scene.slots() == [("s0w0", "s2w0")]
         await scene.worlds.close()
 
     run(scenario)

@@ -95,3 +95,16 @@ def test_compiled_for_workers_that_are_away(head: Head, peers: list[Peer]) -> No
     arrays = [head.put({device: index * ONES for index, device in enumerate(away)}) for _ in range(2)]
     sums = head.execute(peers, program, arrays, 2)
     np.testing.assert_array_equal(head.get(sums[0], away[-1]), 6 * ONES)
+
+
+def test_a_world_that_was_given_up_before_it_was_used(head: Head, peers: list[Peer]) -> None:
+    """A successor has died while it joined: everything goes on in the world there was, transfers between the others too."""
+    step = head.spanning("step4", peers, devices(peers))
+    endpoints = head.form()
+    for peer in peers:
+        peer.send(break_world=wire.BreakWorld(world=head.world, endpoints=endpoints))
+        peer.send(drop_world=wire.DropWorld(world=head.world))
+    head.world -= 1
+    array = head.put(dict.fromkeys(devices(peers), ONES))
+    (array,) = head.execute(peers, step, [array], 1)
+    np.testing.assert_array_equal(head.get(array, devices(peers)[-1]), 17 * ONES)

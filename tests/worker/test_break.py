@@ -150,10 +150,11 @@ def test_broken_while_data_comes_from_another_worker(head: Head) -> None:
     double, _ = head.compile(first, "double", [first.devices[0]])
     running, _ = head.start([first], double, [array], 1)  # the executor waits for it
     with within(1.0):
-        first.send(0, break_world=wire.BreakWorld(world=head.world, endpoints=endpoints))
-        with pytest.raises(Failed, match="broken up"):
+        cause = wire.Error(code=Code.DATA_LOSS, message="worker s0w1 is lost")
+        first.send(0, break_world=wire.BreakWorld(world=head.world, endpoints=endpoints, cause=cause))
+        with pytest.raises(Failed, match="worker s0w1 is lost"):
             head.reports(sent)
-        with pytest.raises(Failed, match="broken up"):
+        with pytest.raises(Failed, match="worker s0w1 is lost"):
             head.reports(running)
 
 

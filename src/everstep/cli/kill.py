@@ -44,10 +44,16 @@ def execute(arguments: argparse.Namespace) -> int:
             raise UsageError(f"there is no worker s{index}w{worker}: slice {index} has {', '.join(names)}")
         if arguments.after is not None:
             time.sleep(arguments.after)
-        for name in names if worker is None else [names[worker]]:
-            client.kill(target, name, _SIGNALS[arguments.signal])
     except Failure as failure:
         raise CommandError(failure.message) from failure
+    problems = []
+    for name in names if worker is None else [names[worker]]:
+        try:
+            client.kill(target, name, _SIGNALS[arguments.signal])
+        except Failure as failure:
+            problems.append(failure.message)  # the others of the slice get it all the same
+    if problems:
+        raise CommandError("; ".join(problems))
     return 0
 
 

@@ -48,9 +48,9 @@ class Workers:
         """Send it a signal. Raises Failure if that can't be done."""
         if worker not in self._runtime.members.slots:
             raise invalid(f"this run has no worker {worker!r}; it has {', '.join(self._runtime.members.slots)}")
-        self._runtime.history.killed(worker, signals.Signals(signal).name)
         if not self._supervisor.signal(worker, signal):
             raise Failure(Code.FAILED_PRECONDITION, f"worker {worker} has no process of this head at the moment")
+        self._runtime.history.killed(worker, signals.Signals(signal).name)
 
     def close(self) -> None:
         """From now on ends are of no interest."""

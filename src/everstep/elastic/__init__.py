@@ -7,7 +7,10 @@
 
     def train(attempt):
         mesh = Mesh(np.array(attempt.devices), ("data",))
-        step, state = snapshots.restore(NamedSharding(mesh, P())) if snapshots.steps else (0, start(mesh))
+        try:
+            step, state = snapshots.restore(NamedSharding(mesh, P()))
+        except elastic.SnapshotLostError:
+            step, state = 0, start(mesh)       # or the newest checkpoint
         while step < STEPS:
             state = train_step(state, batch(step))
             step += 1

@@ -3,6 +3,7 @@
 ElasticError
 ├── SliceLostError     devices were lost
 ├── SlicesChanged      more slices are up than the loop uses: it is to be called again with them
+├── SnapshotLostError  no snapshot survives: the checkpoint is needed
 └── GaveUpError        the policy does not allow another attempt
 """
 

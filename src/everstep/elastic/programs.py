@@ -32,12 +32,16 @@ class Programs(Generic[T]):
     """
 
     def __init__(self, slices: Slices, make: Callable[[list[jax.Device]], T], *, enabled: bool = True, most: int = 16) -> None:
-        """make: from devices; called in one thread at a time. enabled: False warms nothing. most: so many choices are warmed."""
+        """make: from devices; may be called in another thread, but in one at a time.
+
+        enabled: False warms nothing. most: so many choices are warmed.
+        """
         self._slices = slices
         self._make = make
         self._enabled = enabled
         self._most = most
         self._lock = threading.Lock()
+        self._making = threading.Lock()
         self._made: dict[tuple[int, ...], Future[T]] = {}
         self._warming: threading.Thread | None = None
         self._closed = False
@@ -82,7 +86,8 @@ class Programs(Generic[T]):
                 future = self._made[key] = Future()
         if mine:
             try:
-                future.set_result(self._make(devices))
+                with self._making:
+                    future.set_result(self._make(devices))
             except BaseException as error:
                 with self._lock:
                     del self._made[key]

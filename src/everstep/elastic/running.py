@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import logging
 import time
+import traceback
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -38,14 +39,17 @@ class Event:
 class Attempt:
     """One call of the loop. number: counts from 1. slices: those to use, by index. history: how the attempts before have ended."""
 
-    def __init__(self, number: int, slices: tuple[Slice, ...], history: tuple[Event, ...], watched: Slices, grow: bool) -> None:
+    def __init__(
+        self, number: int, slices: tuple[Slice, ...], losses: dict[int, int], history: tuple[Event, ...], watched: Slices, grow: bool
+    ) -> None:
+        """losses: of each slice when this was decided."""
         self.number = number
         self.slices = slices
         self.history = history
         self.boundaries = 0
         self._watched = watched
         self._grow = grow
-        self.losses = {each.index: watched.losses(each.index) for each in slices}  # when it began
+        self.losses = {each.index: losses[each.index] for each in slices}
 
     @property
     def devices(self) -> list[jax.Device]:
@@ -85,13 +89,17 @@ def run(loop: Callable[[Attempt], T], policy: Policy | None = None, *, slices: S
         try:
             return loop(attempt)
         except SlicesChanged as change:
+            _forget_frames(change)
             history.append(_event(change, attempt))
+            fruitless = 0
             log.warning("%s: called again, as %s", policy.name, change)
             continue
         except Exception as error:
             lost = SliceLostError.of(error)
             if lost is None:
                 raise
+            _forget_frames(error)
+            _forget_frames(lost)
         if lost.slice in attempt.losses:
             slices.wait_for_loss(lost.slice, attempt.losses[lost.slice])
         history.append(_event(lost, attempt))
@@ -122,10 +130,20 @@ def elastic(policy: Policy | None = None) -> Callable[[Callable[[Attempt], T]], 
 
 def _attempt(policy: Policy, slices: Slices, history: list[Event]) -> Attempt:
     try:
-        up = slices.wait(policy.at_least, policy.wait_timeout)
+        up, losses = slices.wait_with_losses(policy.at_least, policy.wait_timeout)
     except TimeoutError as error:
         raise GaveUpError(f"gave up: {error}", history) from error
-    return Attempt(len(history) + 1, up, tuple(history), slices, policy.grow)
+    return Attempt(len(history) + 1, up, losses, tuple(history), slices, policy.grow)
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """History must not keep alive what the loop had in its variables: the state, above all."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _event(error: SliceLostError | SlicesChanged, attempt: Attempt) -> Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import queue
 import threading
 import time
@@ -12,6 +13,8 @@ from types import TracebackType
 import jax
 
 from everstep.elastic import sources
+
+log = logging.getLogger(__name__)
 
 _NEWS_SECONDS = 5.0
 
@@ -80,14 +83,20 @@ class Slices:
 
         timeout: seconds. Raises TimeoutError, which tells which slices are missing; ValueError if there are not so many.
         """
+        return self.wait_with_losses(count, timeout)[0]
+
+    def wait_with_losses(self, count: int | None = None, timeout: float | None = None) -> tuple[tuple[Slice, ...], dict[int, int]]:
+        """`wait`, and how often each slice had gone down at that moment."""
         wanted = len(self.all) if count is None else count
         if not 0 < wanted <= len(self.all):
             raise ValueError(f"there are {len(self.all)} slices: {wanted} can't be waited for")
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            up = self.up
+            self._source.refresh()
+            with self._changed:
+                up, losses = tuple(each for each in self.all if each.index in self._up), dict(self._losses)
             if len(up) >= wanted:
-                return up
+                return up, losses
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 missing = sorted({each.index for each in self.all} - {each.index for each in up})
@@ -134,4 +143,7 @@ class Slices:
             callbacks = tuple(self._callbacks)
             self._changed.notify_all()
         for callback in callbacks:
-            callback(change)
+            try:
+                callback(change)
+            except Exception:
+                log.exception("%r, called because a slice has %s", callback, "come" if up else "gone")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 import threading
 from typing import Any
@@ -22,6 +23,7 @@ _IN_FLIGHT = 2
 class _Snapshot:
     """One copy. copies: of each leaf those that together survive the loss of a slice. losses: of each slice when it was made."""
 
+    number: int  # the how-manieth
     step: int
     copies: list[pieces.Copied]
     structure: Any
@@ -46,12 +48,13 @@ class Snapshots:
         self._redundant = redundant
         self._memory_kind = memory_kind
         self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
         self._complete: list[_Snapshot] = []  # oldest first
         self._in_flight: list[_Snapshot] = []
 
     @property
     def steps(self) -> list[int]:
-        """Of the complete snapshots, oldest first."""
+        """Of the complete snapshots that are not known to be lost, in the order in which they were made."""
         with self._lock:
             return [snapshot.step for snapshot in self._complete]
 
@@ -64,7 +67,7 @@ class Snapshots:
         leaves, structure = jax.tree.flatten(state)
         losses = {each.index: self._slices.losses(each.index) for each in self._slices.all}
         copies = [pieces.copy(leaf, self._memory_kind, self._slices.all if self._redundant else ()) for leaf in leaves]
-        snapshot = _Snapshot(step, copies, structure, losses)
+        snapshot = _Snapshot(next(self._numbers), step, copies, structure, losses)
         with self._lock:
             self._in_flight.append(snapshot)
         threading.Thread(target=self._finish, args=(snapshot,), name=f"snapshot {step}", daemon=True).start()
@@ -77,7 +80,8 @@ class Snapshots:
         """The newest complete snapshot, on other devices: (step, state).
 
         shardings: a pytree of shardings like the state, or one for all of it; the slices in them must be up.
-        Goes from worker to worker. Raises SnapshotLostError if there is no snapshot of which every part survives.
+        Goes from worker to worker. Snapshots that turn out to be lost are dropped. Raises SnapshotLostError if there is none of which every
+        part survives.
         """
         self.wait()
         why = "none has been completed"
@@ -90,11 +94,17 @@ class Snapshots:
                 leaves = [pieces.rebuild(copies, target, up) for copies, target in zip(snapshot.copies, targets, strict=True)]
                 jax.block_until_ready(leaves)
             except pieces.MissingError as missing:
+                self._drop(snapshot)
                 why = f"of that of step {snapshot.step} {missing}"
                 log.warning("the snapshot of step %d is lost: %s", snapshot.step, missing)
                 continue
             return snapshot.step, jax.tree.unflatten(snapshot.structure, leaves)
         raise SnapshotLostError(f"no snapshot survives: {why}; use the checkpoint")
+
+    def _drop(self, snapshot: _Snapshot) -> None:
+        """It is lost."""
+        with self._lock:
+            self._complete = [each for each in self._complete if each is not snapshot]
 
     def _finish(self, snapshot: _Snapshot) -> None:
         try:
@@ -104,7 +114,8 @@ class Snapshots:
         with self._lock:
             self._in_flight.remove(snapshot)
             if snapshot.failure is None:
-                self._complete = sorted([*self._complete, snapshot], key=lambda each: each.step)[-self._keep :]
+                # In the order in which they were begun: steps may have been gone back.
+                self._complete = sorted([*self._complete, snapshot], key=lambda each: each.number)[-self._keep :]
         if snapshot.failure is not None:
             log.log(
                 logging.INFO if SliceLostError.of(snapshot.failure) else logging.ERROR,

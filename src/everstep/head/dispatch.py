@@ -100,7 +100,7 @@ class Dispatcher:
         """Send more about an operation: at once, world or not, if it has been sent: it may be waited for. Else right after it."""
         if operation.sent_at:
             self._send(None, slots, messages, None)
-        elif operation.failure is None:
+        elif not operation.has_failed:
             self._waiting.append(lambda: self._send(None, slots, messages, None))
 
     def ask(self, what: str, member: Member, message: wire.ToWorker) -> tuple[Operation, asyncio.Future[wire.ToHead]]:
@@ -124,7 +124,7 @@ class Dispatcher:
 
     def _send(self, operation: Operation | None, slots: Iterable[str], messages: Messages, prepare: Callable[[], None] | None) -> None:
         number = operation.number if operation is not None else 0
-        if operation is not None and operation.failure is not None:
+        if operation is not None and operation.has_failed:
             # It reads something that failed while it waited here. Nobody was told of it.
             for slot in list(operation.pending):
                 operation.report(slot, None)
@@ -177,9 +177,11 @@ class Dispatcher:
             if failure is not None and operation.failure is None:
                 self._suspect(operation, None, failure)
             return
-        if failure is not None and operation.depends_on_peers and operation.failure is None and failure.code in _PEER_CODES:
-            self._suspect(operation, slot, failure)
-            return
+        if failure is not None and operation.depends_on_peers and failure.code in _PEER_CODES:
+            if operation.failure is None:
+                self._suspect(operation, slot, failure)
+                return
+            failure = operation.failure  # what has been told already is the cause of this, too
         reply = self._replies.get(body.op)
         if reply is not None and failure is None and not reply.done():
             reply.set_result(message)

@@ -28,6 +28,7 @@ class Operation:
         "failure",
         "followers",
         "follows_peers",
+        "has_failed",
         "number",
         "outputs",
         "pending",
@@ -52,6 +53,7 @@ class Operation:
         self.follows_peers = False  # it reads what an operation that depends on peers is to make
         self.sent_at = 0.0
         self.failure: Failure | None = None
+        self.has_failed = False  # as a whole, not on some of its slots only
         self.outputs: list[tuple[Array, frozenset[int] | None]] = []
         self.followers: list[Operation] = []
         self._changed: asyncio.Future[None] | None = None
@@ -114,9 +116,10 @@ class Operation:
         todo: list[Operation] = [self]
         while todo:  # a chain of operations can be longer than Python's stack
             operation = todo.pop()
-            if operation.failure is not None:
+            if operation.has_failed:
                 continue
-            operation.failure = failure
+            operation.has_failed = True
+            operation.failure = operation.failure or failure
             for array, devices in operation.outputs:
                 array.mark_failed(failure, devices)
             todo += operation.followers

@@ -76,7 +76,7 @@ class Runtime:
         self.events = Events()
         self.history = History(self.members, self.events)
         self.dispatcher = Dispatcher(self.members, self._stuck, self._ended)
-        self.worlds = Worlds(self._wanted, self.dispatcher, config.coordination, self._world_changed, self._world_failed)
+        self.worlds = Worlds(self._wanted, self.dispatcher, config.coordination, self._world_changed, self._world_failed, self._condemn)
         self.programs = Programs(self.dispatcher, self.members, self.worlds, self.place, config.directory)
         self.callbacks = Callbacks()
         self.sessions: dict[int, Session] = {}
@@ -275,6 +275,8 @@ class Runtime:
         self.members.remove(member, failure)
         member.link.abort(cause)
         self.fence(member.slot.name, member.incarnation)
+        if member.shares_directory and member.bulk_address.startswith("unix:"):
+            pathlib.Path(member.bulk_address.removeprefix("unix:")).unlink(missing_ok=True)
         self.callbacks.lose(member)
         self.programs.lose(member, failure)
         self.history.lost(member, failure)

@@ -21,7 +21,7 @@ from everstep.wire.errors import Failure
 
 log = logging.getLogger(__name__)
 
-FORM_TIMEOUT = 60.0  # seconds
+FORM_TIMEOUT = 30.0  # seconds
 FORM_PAUSE = 1.0  # seconds between attempts to form a world of workers that are all there
 DROP_PAUSE = 5.0  # seconds until an old world is dropped: that holds up its workers, so not while they recover
 
@@ -51,6 +51,14 @@ class World:
         return tuple(member.slot.name for member in self.members)
 
 
+class LateError(Exception):
+    """Members have not done their part in time."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        super().__init__(f"no answer for {FORM_TIMEOUT:.0f} s while a world was formed")
+        self.members = members
+
+
 class Asker(Protocol):
     """Sends a command to one member and gives the operation to wait for, and later its report."""
 
@@ -67,11 +75,12 @@ class Worlds:
         coordination: Callable[[], Coordination],
         changed: Callable[[World | None], None],
         failed: Callable[[str], None],
+        late: Callable[[Member, str], None],
     ) -> None:
         """wanted: who is to be in a world now; nobody: there is to be none.
 
         changed: called when another world is up, or nobody is left for one. failed: called with the reason when one can't be formed; it is
-        tried again.
+        tried again. late: called with a member that does not do its part in time, though it lives, and what that is.
         """
         self.current: World | None = None
         self._wanted = wanted
@@ -79,6 +88,7 @@ class Worlds:
         self._coordination = coordination
         self._changed = changed
         self._failed = failed
+        self._late = late
         self._old: set[World] = set()  # that are not dropped yet
         self._forming: asyncio.Task[None] | None = None
         self._retirements: set[asyncio.Task[None]] = set()
@@ -97,7 +107,9 @@ class Worlds:
         self.reform()
 
     def abandon(self) -> None:
-        """Something is stuck in the present world: pull everybody out, into another of the same members."""
+        """Something is stuck, in the present world or one before: pull everybody out, into another of the same members."""
+        for world in self._old:
+            break_up(world)
         if self.current is not None:
             break_up(self.current)
             self._leave()
@@ -128,9 +140,11 @@ class Worlds:
             try:
                 world = await form(members, self._dispatcher, coordination)
             except Exception as error:  # whatever it is: everything waits for a world, so it is tried again
-                expected = isinstance(error, (Failure, TimeoutError))
+                expected = isinstance(error, (Failure, LateError))
                 log.warning("can't form a world of %s: %s", ", ".join(m.slot.name for m in members), error, exc_info=not expected)
                 _close(coordination)
+                for member in error.members if isinstance(error, LateError) else ():
+                    self._late(member, str(error))
                 if list(self._wanted()) == members:
                     self._failed(str(error))
                     await asyncio.sleep(FORM_PAUSE)
@@ -165,15 +179,16 @@ class Worlds:
 
 
 async def form(members: Sequence[Member], asker: Asker, coordination: Coordination | None) -> World:
-    """Make a world over these members. Raises Failure if one of them is lost or can't, TimeoutError.
+    """Make a world over these members. Raises Failure if one of them is lost or can't, LateError if one of them does not answer.
 
     coordination: not needed for one member alone.
     """
     world = World(next(_numbers), tuple(members), coordination)
+    asked: list[tuple[Member, Operation]] = []
     try:
         async with asyncio.timeout(FORM_TIMEOUT):
             if coordination is not None:
-                await _connect(world, asker, coordination)
+                await _connect(world, asker, coordination, asked)
             devices = [device for member in members for device in member.slot.devices]
             builds = [
                 asker.ask(
@@ -183,19 +198,23 @@ async def form(members: Sequence[Member], asker: Asker, coordination: Coordinati
                 )
                 for rank, member in enumerate(members)
             ]
+            asked += zip(members, (operation for operation, _ in builds), strict=True)
             await asyncio.gather(*(operation.done() for operation, _ in builds))
-    except BaseException:
+    except BaseException as error:
         break_up(world)
         for member in members:
             member.link.send(wire.ToWorker(drop_world=wire.DropWorld(world=world.number)))
+        if isinstance(error, TimeoutError):
+            raise LateError([member for member, operation in asked if operation.pending]) from error
         raise
     return world
 
 
-async def _connect(world: World, asker: Asker, coordination: Coordination) -> None:
+async def _connect(world: World, asker: Asker, coordination: Coordination, all_asked: list[tuple[Member, Operation]]) -> None:
     address = await asyncio.to_thread(coordination.open)
     connect = wire.ToWorker(connect_world=wire.ConnectWorld(world=world.number, service=address))
     asked = [asker.ask("connect world", member, connect) for member in world.members]
+    all_asked += zip(world.members, (operation for operation, _ in asked), strict=True)
     await asyncio.gather(*(operation.done() for operation, _ in asked))
     reports = [report.result() for _, report in asked]
     world.endpoints = tuple(endpoint for report in reports for endpoint in report.world_connected.endpoints)

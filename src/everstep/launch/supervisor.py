@@ -189,8 +189,12 @@ class Supervisor:
             await self._replace(place, 0.0)
 
     async def _make_up(self) -> None:
-        await asyncio.sleep(_SPARE_PAUSE)
-        await self._start_spare()
+        while True:
+            await asyncio.sleep(_SPARE_PAUSE)
+            try:
+                return await self._start_spare()
+            except OSError as error:
+                log.error("a spare can't be started: %s", error)
 
     async def _watch_spare(self, name: str, process: Process) -> None:
         started = self._now()
@@ -199,7 +203,7 @@ class Supervisor:
             return  # it has a place now, and is watched there
         log.warning("%s has ended: %s%s", name, end, _last_words(name, process, end))
         if self._now() - started >= self._policy.steady:
-            await self._start_spare()
+            await self._make_up()
         else:
             log.error("%s is not replaced: it has ended too soon after its start", name)
 

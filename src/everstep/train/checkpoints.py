@@ -50,7 +50,7 @@ class Checkpoints:
 
     def save(self, step: int, state: Any) -> None:
         """Begin to save; waits for the one before to be committed. An error of that one is raised here."""
-        if step != self.latest:
+        if step not in self._manager.all_steps():
             self._manager.save(step, args=ocp.args.StandardSave(state), force=True)
 
     def restore(self, step: int, abstract: Any) -> Any:

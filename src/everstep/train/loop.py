@@ -49,6 +49,8 @@ class _Run:
             slices, lambda devices: Programs(config, corpus.vocabulary, devices), enabled=config.train.elastic == "resize"
         )
         self._loss = float("nan")
+        self._pending: tuple[int, jax.Array, int] | None = None  # a step, its loss, and on how many slices; not written down yet
+        self._evaluated: set[int] = set()
 
     def run(self) -> float:
         plan = f"{self._corpus.files} files, {self._corpus.training.count:,} samples of {self._config.model.context} tokens"
@@ -62,39 +64,44 @@ class _Run:
             self._checkpoints.recover()
         programs = self._programs.get(attempt.devices)
         step, state = self._state(attempt, programs)
-        self._metrics.resume(step)
-        slices, of = len(attempt.slices), len(self._slices.all)
-        previous: jax.Array | None = None
+        self._metrics.resume(self._noted(step))
+        if step:
+            self._after(step, programs, state)  # a loss may have come before it was done
         while step < chosen.steps:
             state, loss = programs.step(state, self._corpus.training.batch(step, chosen.batch))
-            if previous is not None:  # one step behind, so that the next one is on its way already
-                self._note(step, previous, slices, of)
-            previous = loss
             step += 1
+            self._noted(step - 1)  # one step behind, so that the next one is on its way already
+            self._pending = step, loss, len(attempt.slices)
             if chosen.snapshot and step % chosen.snapshot == 0 and len(self._slices.all) > 1:
                 self._snapshots.save(step, state)
-            if chosen.checkpoint and (step % chosen.checkpoint == 0 or step == chosen.steps):
-                self._checkpoints.save(step, state)
-            if self._is_due(step):
-                self._evaluate(step, programs, state)
+            self._after(step, programs, state)
             if attempt.boundaries == 1:
                 self._programs.warm()
-            attempt.boundary()
-        if previous is not None:
-            self._note(step, previous, slices, of)
+            if step < chosen.steps:
+                attempt.boundary()
+        self._noted(step)
+
+    def _after(self, step: int, programs: Programs, state: State) -> None:
+        """What is due after so many steps: once, also if this step is done or gone back to more often."""
+        chosen = self._config.train
+        if chosen.checkpoint and (step % chosen.checkpoint == 0 or step == chosen.steps):
+            self._checkpoints.save(step, state)
+        if self._is_due(step) and step not in self._evaluated:
+            self._evaluate(step, programs, state)
+            self._evaluated.add(step)
 
     def _state(self, attempt: elastic.Attempt, programs: Programs) -> tuple[int, State]:
-        """The newest there is: of the snapshots, of the checkpoints, or the first."""
+        """The newest there is: a snapshot, a checkpoint, or the first."""
         numbers = ", ".join(str(each.index) for each in attempt.slices)
-        if self._snapshots.steps:
+        latest = self._checkpoints.latest or 0
+        if self._snapshots.steps and self._snapshots.steps[-1] >= latest:
             try:
                 step, state = self._snapshots.restore(programs.shardings)
                 self._metrics.note(f"goes on after step {step} on slices {numbers}, from a snapshot", step=step, source="snapshot")
                 return step, state
             except elastic.SnapshotLostError as error:
                 self._metrics.note(str(error))
-        latest = self._checkpoints.latest
-        if latest is not None:
+        if latest:
             state = self._checkpoints.restore(latest, programs.abstract)
             position = f"sample {latest * self._config.train.batch}"
             self._metrics.note(
@@ -104,11 +111,16 @@ class _Run:
         self._metrics.note(f"begins on slices {numbers}", step=0, source="seed")
         return 0, programs.start()
 
-    def _note(self, step: int, loss: jax.Array, slices: int, of: int) -> None:
-        self._loss = float(np.asarray(loss))
-        if not np.isfinite(self._loss):
-            raise ConfigError(f"optimizer.learning_rate: the loss of step {step} is {self._loss}; try a smaller one")
-        self._metrics.step(step, self._loss, slices, of)
+    def _noted(self, step: int) -> int:
+        """Write down the loss of this step, if it is the one that is pending; forget one of a later step, which will be done again."""
+        pending, self._pending = self._pending, None
+        if pending is not None and pending[0] == step:
+            _, loss, slices = pending
+            self._loss = float(np.asarray(loss))
+            if not np.isfinite(self._loss):
+                raise ConfigError(f"optimizer.learning_rate: the loss of step {step} is {self._loss}; try a smaller one")
+            self._metrics.step(step, self._loss, slices, len(self._slices.all))
+        return step
 
     def _is_due(self, step: int) -> bool:
         every = self._config.train.evaluate

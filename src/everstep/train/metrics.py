@@ -28,7 +28,6 @@ class Metrics:
         self._began = self._last = time.monotonic()
         self._useful = 0.0
         self._reached = 0  # steps that have been written
-        self._since_line = 0
 
     def __enter__(self) -> Metrics:
         return self

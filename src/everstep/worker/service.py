@@ -10,7 +10,7 @@ import sys
 
 from everstep.wire import bulk
 from everstep.wire import channel_pb2 as wire
-from everstep.wire.errors import Failure
+from everstep.wire.errors import Code, Failure
 from everstep.worker import channel, xla
 from everstep.worker.arrays import Arrays
 from everstep.worker.callbacks import Callbacks
@@ -117,7 +117,8 @@ class Worker:
 
     def _broken(self, world: World, failure: Failure) -> None:
         self._callbacks.abandon(world, failure)
-        self._transfers.abandon(failure)
+        if failure.code is Code.DATA_LOSS:  # else its members all live, and what they send each other comes
+            self._transfers.abandon(failure)
 
     def _dropped(self, world: World) -> None:
         self._executor.forget(world)

@@ -233,8 +233,9 @@ class Transfers:
             release()
 
     def abandon(self, failure: Failure) -> None:
-        """Whatever waits for another worker's data fails."""
+        """Whatever waits for another worker's data fails. Nothing is kept for an incarnation that is gone."""
         self._peers.abandon(failure)
+        self._peers.close()
 
     # ---------------------------------------------------------------- how they run
 

@@ -99,6 +99,7 @@ class World(abc.ABC):
     def __init__(self, number: int) -> None:
         self.number = number
         self.broken: Failure | None = None
+        self.is_built = False
         self.ready: Future[World] = Future()  # it has been built, or why not
         self.client: xla.Client = None
         self.devices: dict[int, xla.Device] = {}  # the client's devices by the program's ids
@@ -206,7 +207,7 @@ class Worlds:
         self._worlds: dict[int, World] = {}
         self._stuck: list[World] = []
         self._latest: Future[World] = Future()  # that was begun
-        self._newest: World | None = None  # that was built
+        self._newest: World | None = None  # that was built and, where there is such a one, is not broken
         self._lock = threading.Lock()
 
     def get(self, number: int) -> World:
@@ -219,7 +220,7 @@ class Worlds:
         return world
 
     def newest(self) -> World:
-        """The one that new arrays are made in. Waits until there is one; never for a later one while it has one."""
+        """The one that new arrays are made in: waits until there is one, but not for a later one."""
         return self._newest or self._latest.result().ready.result()
 
     # Commands. All return at once.
@@ -246,7 +247,9 @@ class Worlds:
                 world.check()
                 world.build(message.rank, message.size, message.devices)
                 world.check()
-                self._built(world)
+                world.is_built = True
+                self._choose_newest()
+                _settle(world, None)
             except Exception as error:
                 failure = self._fail(world, error)
             self._reporter.done(op, failure)
@@ -259,6 +262,7 @@ class Worlds:
             return
         world.broken = _cause(world, message)
         _settle(world, world.broken)
+        self._choose_newest()
         self._broken(world, world.broken)
         self._run("break", world, lambda: _break_up(world, message.endpoints))
 
@@ -266,6 +270,7 @@ class Worlds:
         with self._lock:
             world = self._worlds.pop(message.world, None)
         if world is not None:
+            self._choose_newest()
             self._dropped(world)
             self._run("drop", world, lambda: self._close(world))
 
@@ -286,11 +291,14 @@ class Worlds:
             self._latest.set_result(world)
             return world
 
-    def _built(self, world: World) -> None:
+    def _choose_newest(self) -> None:
+        """One was built, broken or dropped."""
         with self._lock:
-            if self._newest is None or self._newest.number < world.number:
-                self._newest = world
-        _settle(world, None)
+            usable = [world for world in self._worlds.values() if world.is_built and world.broken is None]
+            if usable:
+                self._newest = max(usable, key=lambda world: world.number)
+            elif self._newest is not None and self._newest.number not in self._worlds:
+                self._newest = None
 
     def _fail(self, world: World, error: Exception) -> Failure:
         failure = xla.failure(error)
