@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import shutil
 import signal
 import tempfile
@@ -14,6 +15,18 @@ import pytest
 from processes import SESSION_MARK, Running, living, wait_for
 
 _SHARED_MEMORY = pathlib.Path("/dev/shm")
+
+# Marked `once`: one version of Python and JAX is enough for what does not depend on it, or costs much and depends on it little.
+_ONCE = re.compile(
+    r"tests/(cli|control|launch|observe|train)/|test_pathwaysutils|test_examples|test_the_trainer|1x4x1\]"
+    r"|test_failures.*(put|get|assemble|delete|successor|another one|starts|several workers)|whichever.*resize"
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _ONCE.search(item.nodeid):
+            item.add_marker("once")
 
 
 @pytest.fixture(scope="session", autouse=True)
