@@ -43,17 +43,19 @@ def test_victims(text: str, expected: tuple[int, int | None]) -> None:
     assert victim(text) == expected
 
 
-@pytest.mark.parametrize(("name", "count"), [("s0w1", 1), ("1", 2)], ids=["worker", "slice"])
-def test_killed_and_replaced(running: Running, name: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "signal", "count"), [("s0w1", "KILL", 1), ("1", "KILL", 2), ("s0w0", "TERM", 1)], ids=["worker", "slice", "asked to leave"]
+)
+def test_killed_and_replaced(running: Running, name: str, signal: str, count: int) -> None:
     before = wait_for(lambda: pids(running), until=lambda pids: len(pids) == 4)
-    assert everstep("kill", name, "--head", running.name).returncode == 0
+    assert everstep("kill", name, "--signal", signal, "--head", running.name).returncode == 0
     changed = wait_for(lambda: {n for n, pid in pids(running).items() if pid != before[n]}, until=lambda c: len(c) == count, seconds=30)
     assert all(each.startswith(name if "s" in name else f"s{name}") for each in changed)
     assert len(changed) == count
     told = [(event["kind"], event["worker"]) for event in events(running)]
     for worker in changed:
         order = [kind for kind, who in told if who == worker]
-        assert order[order.index("killed") :][:4] == ["killed", "lost", "restarting", "joined"]
+        assert order[len(order) - order[::-1].index("killed") - 1 :][:4] == ["killed", "lost", "restarting", "joined"]
     assert [event["number"] for event in events(running)] == list(range(1, len(told) + 1))
 
 

@@ -42,6 +42,7 @@ class Options:
 def run(options: Options) -> int:
     """Serve the head until it says stop or its connection ends; the process ends with that. Returns its exit status if it can't join."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the head that has started it ignores it, and that is inherited
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program; the head then stops its workers
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)  # kill -USR1: where its threads are, into its log
