@@ -122,6 +122,11 @@ class Run:
         command = [sys.executable, "-m", "everstep", *arguments, "--head", self.name]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
+    def kill(self, worker: str, signal: str, *more: str) -> None:
+        """Nothing if it is away at the moment."""
+        command = [sys.executable, "-m", "everstep", "kill", worker, "--signal", signal, *more, "--head", self.name]
+        subprocess.run(command, capture_output=True, check=False, timeout=60)
+
     def status(self) -> dict[str, Any]:
         status: dict[str, Any] = json.loads(self.ask("status", "--json"))
         return status
@@ -165,12 +170,12 @@ def torture(run: Run, chance: random.Random) -> str:
     how = chance.choice(["KILL", "KILL", "KILL", "STOP", "pause", "TERM"])
     for victim in victims:
         if how == "pause":
-            run.ask("kill", victim, "--signal", "STOP")
-            run.ask("kill", victim, "--signal", "CONT", "--after", "0.3")
+            run.kill(victim, "STOP")
+            run.kill(victim, "CONT", "--after", "0.3")
         else:
-            run.ask("kill", victim, "--signal", how)
-    if how in ("KILL", "TERM") and chance.random() < 0.2:  # the successor too, as soon as there is one
-        subprocess.run([sys.executable, "-m", "everstep", "kill", victims[0], "--head", run.name], capture_output=True, check=False)
+            run.kill(victim, how)
+    if how in ("KILL", "TERM") and chance.random() < 0.2:  # the successor too, if there is one already
+        run.kill(victims[0], "KILL")
         how += ", again"
     return f"{how} {' '.join(victims)}"
 
