@@ -16,8 +16,10 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from typing import Any
@@ -105,22 +107,24 @@ class Run:
     def __init__(self, slices: int, spares: int) -> None:
         self.name = f"torture-{uuid.uuid4().hex[:6]}"
         self.slices = slices
-        options = ("--slices", slices, "--spares", spares, "--heartbeat-timeout", HEARTBEAT_TIMEOUT, "--max-restarts", 100_000)
+        self.logs = tempfile.mkdtemp(prefix="torture-")
+        timeout = ("--heartbeat-timeout", HEARTBEAT_TIMEOUT, "--max-restarts", 100_000, "--log-directory", self.logs)
+        options = ("--slices", slices, "--spares", spares, *timeout)
         command = [sys.executable, "-m", "everstep", "run", "--name", self.name, *map(str, options), "--"]
-        self.process = subprocess.Popen(
-            [*command, sys.executable, __file__, "--program"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        with open(os.path.join(self.logs, "run.log"), "w") as errors:
+            self.process = subprocess.Popen(
+                [*command, sys.executable, __file__, "--program"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "started\n"
 
     def ask(self, *arguments: str) -> str:
         """The output of an everstep command about this run."""
         command = [sys.executable, "-m", "everstep", *arguments, "--head", self.name]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            raise SystemExit(f"{' '.join(arguments)}: {done.stderr}(logs: {self.logs})")
+        return done.stdout
 
     def kill(self, worker: str, signal: str, *more: str) -> None:
         """Nothing if it is away at the moment."""
@@ -139,7 +143,9 @@ class Run:
             if all(worker["state"] == "up" for each in status["slices"] for worker in each["workers"]):
                 return
             if time.monotonic() > deadline:
-                raise SystemExit(f"no recovery within {QUIET_SECONDS:.0f} s\n{self.ask('status')}\n{self.ask('events')}")
+                raise SystemExit(
+                    f"no recovery within {QUIET_SECONDS:.0f} s\n{self.ask('status')}\n{self.ask('events')}\n(logs: {self.logs})"
+                )
             time.sleep(0.1)
 
     def holds(self) -> dict[str, dict[str, int]]:
@@ -215,6 +221,8 @@ def main(faults: int, slices: int, spares: int, seed: int) -> int:
         problems.append("the parameters differ from those of an undisturbed run")
     for problem in problems:
         print(f"PROBLEM: {problem}")
+    if not problems:
+        shutil.rmtree(run.logs)
     print("parameters equal to the bit, nothing left behind" if not problems else f"{len(problems)} problems")
     return 1 if problems else 0
 
