@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
@@ -43,10 +44,10 @@ def copy(leaf: Any, memory_kind: str, slices: Sequence[Slice]) -> Copied:
     next_door = _next_slice(placed, slices)
     if next_door is not None and _is_anywhere_alone(leaf):
         # Shard by shard: JAX can't move all of them to another order of devices and kind of memory at once.
-        there = [SingleDeviceSharding(device, memory_kind=memory_kind) for device in next_door.addressable_devices_indices_map(leaf.shape)]
+        places = next_door.addressable_devices_indices_map(leaf.shape)
+        there = [SingleDeviceSharding(device, memory_kind=memory_kind) for device in places]
         boxes = {_box(shard.index, leaf.shape): shard.data for shard in leaf.addressable_shards}
-        indices = next_door.addressable_devices_indices_map(leaf.shape).values()
-        parts = jax.device_put([boxes[_box(index, leaf.shape)] for index in indices], there, may_alias=False)
+        parts = jax.device_put([boxes[_box(index, leaf.shape)] for index in places.values()], there, may_alias=False)
         made.append(jax.make_array_from_single_device_arrays(leaf.shape, next_door, parts))
     return Copied(made)
 
@@ -163,7 +164,4 @@ def _intersection(a: Box, b: Box) -> Box | None:
 
 
 def _volume(box: Box) -> int:
-    volume = 1
-    for start, stop in box:
-        volume *= stop - start
-    return volume
+    return math.prod(stop - start for start, stop in box)

@@ -29,7 +29,6 @@ class _Snapshot:
     structure: Any
     losses: dict[int, int]
     done: threading.Event = dataclasses.field(default_factory=threading.Event)
-    failure: BaseException | None = None
 
 
 class Snapshots:
@@ -107,22 +106,19 @@ class Snapshots:
             self._complete = [each for each in self._complete if each is not snapshot]
 
     def _finish(self, snapshot: _Snapshot) -> None:
+        failure: Exception | None = None
         try:
             jax.block_until_ready([copied.made for copied in snapshot.copies])
         except Exception as error:
-            snapshot.failure = error
+            failure = error
         with self._lock:
             self._in_flight.remove(snapshot)
-            if snapshot.failure is None:
+            if failure is None:
                 # In the order in which they were begun: steps may have been gone back.
                 self._complete = sorted([*self._complete, snapshot], key=lambda each: each.number)[-self._keep :]
-        if snapshot.failure is not None:
-            log.log(
-                logging.INFO if SliceLostError.of(snapshot.failure) else logging.ERROR,
-                "the snapshot of step %d has failed: %s",
-                snapshot.step,
-                snapshot.failure,
-            )
+        if failure is not None:
+            level = logging.INFO if SliceLostError.of(failure) else logging.ERROR
+            log.log(level, "the snapshot of step %d has failed: %s", snapshot.step, failure)
         snapshot.done.set()
 
     def _wait(self, left: int) -> None:

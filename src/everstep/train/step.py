@@ -108,7 +108,7 @@ class Programs:
 
     def _sum(self, params: Any, tokens: jax.Array, weights: jax.Array) -> jax.Array:
         """The weighted sum of the samples' mean losses. tokens: [samples, length + 1], weights: [samples]."""
-        logits = nnx.merge(self._graph, _state(self._graph, params))(tokens[:, :-1])
+        logits = nnx.merge(self._graph, nnx.State(jax.tree.map(nnx.Param, params)))(tokens[:, :-1])
         losses = optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]).mean(1)
         total: jax.Array = (losses * weights).sum()
         return total
@@ -128,11 +128,6 @@ class Programs:
         gradients = jax.tree.map(lambda gradient: gradient / count, gradients)
         updates, optimizer = self._optimizer.update(gradients, state["optimizer"], state["params"])
         return {"params": optax.apply_updates(state["params"], updates), "optimizer": optimizer}, value / count
-
-
-def _state(graph: Any, params: Any) -> Any:
-    """What `nnx.merge` takes, from plain dictionaries."""
-    return nnx.State(jax.tree.map(nnx.Param, params))
 
 
 def _optimizer(config: Config) -> optax.GradientTransformation:
