@@ -125,19 +125,14 @@ class Dispatcher:
     def _send(self, operation: Operation | None, slots: Iterable[str], messages: Messages, prepare: Callable[[], None] | None) -> None:
         number = operation.number if operation is not None else 0
         if operation is not None and operation.has_failed:
-            # It reads something that failed while it waited here. Nobody was told of it.
-            for slot in list(operation.pending):
-                operation.report(slot, None)
-            self._operations.pop(number, None)
+            self._never_sent(operation, None)  # it reads something that failed while it waited here
             return
         if prepare is not None:
             try:
                 prepare()
             except Failure as failure:
                 if operation is not None:
-                    for slot in list(operation.pending):
-                        operation.report(slot, failure)
-                    self._operations.pop(number, None)
+                    self._never_sent(operation, failure)
                 return
         if operation is not None:
             operation.sent_at = asyncio.get_running_loop().time()
@@ -162,6 +157,12 @@ class Dispatcher:
                 message = messages[slot]
                 message.op = number
                 member.link.send(message)
+
+    def _never_sent(self, operation: Operation, failure: Failure | None) -> None:
+        """Nobody was told of it: nobody will report. failure: what it ends with, if it has not failed already."""
+        for slot in list(operation.pending):
+            operation.report(slot, failure)
+        self._operations.pop(operation.number, None)
 
     # Reports.
 
