@@ -7,6 +7,7 @@ import os
 import pathlib
 import socket
 import sys
+import threading
 
 from everstep.wire import bulk
 from everstep.wire import channel_pb2 as wire
@@ -38,8 +39,11 @@ def serve(options: Options) -> int:
         print(f"everstep worker {options.name}: the head at {options.head} can't be reached: {error}", file=sys.stderr)
         return _NOT_JOINED
     worker = Worker(options, platform, sock)
+    FAULTS.begin(options.name, options.incarnation)
+    FAULTS.reach("start")
     try:
-        welcome = channel.join(sock, worker.hello())
+        channel.greet(sock, worker.hello())
+        welcome = worker.wait_for_welcome()
         FAULTS.begin(welcome.name, welcome.incarnation)
         FAULTS.reach("welcome")
         log.info("worker %s joined as incarnation %d", welcome.name, welcome.incarnation)
@@ -95,10 +99,20 @@ class Worker:
             platform_version=self._platform.version,
         )
 
+    def wait_for_welcome(self) -> wire.Welcome:
+        """Raises Refused, OSError."""
+        waiting = threading.Event()
+        if self._options.spare:
+            channel.beat(self._reporter, self._arrays, self._executor, _HEARTBEAT_SECONDS, waiting)
+        try:
+            return channel.welcome(self._sock, spare=self._options.spare)
+        finally:
+            waiting.set()
+
     def work(self, welcome: wire.Welcome) -> str:
         """Until the head says stop or is gone. Returns what it was."""
         self._executor.start()
-        channel.beat(self._reporter, self._arrays, self._executor, welcome.heartbeat_interval or _HEARTBEAT_SECONDS)
+        channel.beat(self._reporter, self._arrays, self._executor, welcome.heartbeat_interval or _HEARTBEAT_SECONDS, threading.Event())
         beside: dict[str, channel.Action] = {
             "connect_world": self._worlds.connect,
             "build_world": self._worlds.build,
