@@ -17,6 +17,7 @@ import grpc
 
 from everstep.cli import options
 from everstep.cli.errors import CommandError, UsageError
+from everstep.cli.launchers import launcher_of
 from everstep.cli.lifeline import Lifeline
 from everstep.cli.remotebuffers import RemoteBuffers
 from everstep.cli.rundirectory import RunDirectory
@@ -24,7 +25,6 @@ from everstep.cli.workers import Workers
 from everstep.control import service as control
 from everstep.frontend import service as frontend
 from everstep.head.runtime import Runtime, RuntimeConfig
-from everstep.launch.local import LocalLauncher
 from everstep.launch.seam import Launcher, WorkerSpec
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TEARDOWN_SECONDS = 5.0
+_SHORTEST_TOKEN = 16  # characters
 
 _SERVER_OPTIONS = (*frontend.SERVER_OPTIONS, ("grpc.so_reuseport", 0))  # the last so that a port in use is an error
 
@@ -62,7 +63,7 @@ class _Head:
         self._directory = directory
         self._lifeline = lifeline
         self._logs = chosen.log_directory or directory.path
-        self._token = secrets.token_urlsafe(32)
+        self._token = _token(chosen.token_file)
         self._shared = directory.make_shared(chosen.shared_directory)
         self._channel = str(chosen.join) if chosen.join else f"unix:{directory.workers_socket}"
         self._target = directory.target()
@@ -70,9 +71,9 @@ class _Head:
 
     async def run(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            launcher = LocalLauncher(self._directory.path, self._logs)
             buffers = self._remote_buffers(stack)
             runtime = Runtime(self._config(buffers.address if buffers else ""))
+            launcher = await launcher_of(self._options, self._directory.path, self._logs, runtime.history.waiting)
             stack.push_async_callback(_close, runtime, launcher)
             if buffers is not None:
                 buffers.serve(runtime.buffers)
@@ -80,10 +81,10 @@ class _Head:
             workers = Workers(launcher, self._options.policy, runtime)
             stack.callback(workers.close)
             await stack.enter_async_context(self._served(runtime, workers))
-            if self._options.join is None:
-                await workers.start(self._specs(runtime))
-            else:
+            if self._options.launcher == options.EXTERNAL:
                 self._ask_for_workers(runtime)
+            else:
+                await workers.start(self._specs(runtime))
             await workers.until_started()
             self._lifeline.tell({"ready": self._ready(runtime)})
             await asyncio.Event().wait()
@@ -156,7 +157,7 @@ class _Head:
                 devices=len(slot.devices),
                 head=self._channel,
                 token=self._token,
-                shared_directory=str(self._shared),
+                shared_directory=None if self._options.join else str(self._shared),
             )
             for slot in runtime.members.slots.values()
         ]
@@ -192,6 +193,17 @@ class _Control:
 
     def status(self) -> dict[str, Any]:
         return self._about | self._runtime.status()
+
+
+def _token(file: pathlib.Path | None) -> str:
+    """That of a file, else a fresh one."""
+    try:
+        token = file.read_text().strip() if file is not None else secrets.token_urlsafe(32)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the token can't be read: {error}") from error
+    if len(token) < _SHORTEST_TOKEN:
+        raise UsageError(f"the token in {file} is too short to be a secret: make one with `openssl rand -hex 32`")
+    return token
 
 
 def _end_in_any_case() -> None:

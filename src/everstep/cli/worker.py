@@ -7,7 +7,7 @@ import os
 import pathlib
 import threading
 
-from everstep.cli import options, rundirectory
+from everstep.cli import options, orphans, rundirectory
 from everstep.cli.errors import UsageError
 
 
@@ -66,15 +66,20 @@ def _read_token(path: pathlib.Path) -> str:
 class _Lifeline:
     """The pipe to the head that has started this process: it brings the token, and its end of file says that the head is gone."""
 
-    def __init__(self, descriptor: int, run_directory: str) -> None:
+    def __init__(self, descriptor: int, run_directory: str | None) -> None:
+        """run_directory: of the head; None if it is on another machine: then the kernel ends this process with its parent, stuck or not."""
         self._file = open(descriptor, "rb", buffering=0)  # noqa: SIM115 - for as long as this process lives
-        self._run_directory = pathlib.Path(run_directory)
+        self._run_directory = pathlib.Path(run_directory) if run_directory is not None else None
+        if run_directory is None:
+            orphans.die_with_parent(os.getppid())
         self._cleaning = threading.Lock()
         self.token = self._file.readline().decode().strip()
         threading.Thread(target=self._watch, name="lifeline", daemon=True).start()
 
     def clean_up(self, patience: float = 0.2) -> None:
         """Remove what a head that was killed has left. Nothing if it lives. patience: seconds for it to be really gone."""
+        if self._run_directory is None:
+            return
         with self._cleaning:
             rundirectory.remove_if_stale(self._run_directory, patience)
 

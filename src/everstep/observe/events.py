@@ -23,6 +23,7 @@ class Kind(enum.StrEnum):
     FENCED = "fenced"  # a worker that is taken for dead is being killed
     KILLED = "killed"  # somebody asked for it: `everstep kill`
     LOST = "lost"  # a worker is dead
+    WAITING = "waiting"  # a process that was started has no place on the cluster yet
     RESTARTING = "restarting"  # a process for its place is about to be started
     GIVEN_UP = "given up"  # no process will be started for its place any more
     WORLD = "world"  # programs can span these workers from now on
