@@ -9,14 +9,17 @@ import sys
 from ray.cluster_utils import Cluster
 
 # In a mode for tests the head node finds the death of another in a second, not in fifteen.
-QUICK = {"health_check_period_ms": 200, "health_check_timeout_ms": 1000, "health_check_failure_threshold": 3, "health_check_initial_delay_ms": 0}
+QUICK = {
+    "health_check_period_ms": 200,
+    "health_check_timeout_ms": 1000,
+    "health_check_failure_threshold": 3,
+    "health_check_initial_delay_ms": 0,
+}
 MEMORY = 80 << 20  # bytes: the least for its object store, which is not used
 
 count, cpus = int(sys.argv[1]), int(sys.argv[2])
 common = {"node_ip_address": "127.0.0.2", "object_store_memory": MEMORY, "include_log_monitor": False}
-cluster = Cluster(
-    initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": QUICK, **common}
-)
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": QUICK, **common})
 nodes = [cluster.add_node(wait=False, num_cpus=cpus, **common) for _ in range(count)]
 cluster.wait_for_nodes(60)
 print(cluster.address, flush=True)

@@ -150,7 +150,10 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
         "--ray-address", metavar="ADDRESS", help="of the Ray cluster (default: the one that Ray finds itself, else one on this machine)"
     )
     machines.add_argument(
-        "--resources", type=resources, metavar="GPU=8,...", help="what each worker takes of a Ray node, with CPU=1 unless given (default CPU=1)"
+        "--resources",
+        type=resources,
+        metavar="GPU=8,...",
+        help="what each worker takes of a Ray node; CPU=1 unless told otherwise",
     )
     machines.add_argument(
         "--placement",

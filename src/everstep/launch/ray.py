@@ -1,7 +1,7 @@
 """Workers on a Ray cluster: an actor for each, which starts the worker as a process of its own on the node where Ray has placed it.
 
-The actor is `local.py` at another place: it gives the worker its token through a pipe, tells how it ended, and passes signals on. It ends with
-the head, as its owner, in whatever way that ends, and the worker ends with the actor. Why so: docs/decisions/0010-ray.md.
+The actor is `local.py` at another place: it gives the worker its token through a pipe, tells how it ended, and passes signals on. It ends
+with the head, which owns it, in whatever way that ends, and the worker ends with the actor. Why so: docs/decisions/0010-ray.md.
 
 The workers of a slice are a placement group. When a node is gone Ray finds another place for those of its bundles that were there.
 """
@@ -58,11 +58,11 @@ class Host:
         (await self._process).signal(number)
 
     async def _start(self, spec: WorkerSpec, logs: str | None) -> LocalProcess:
-        if logs is not None:
-            pathlib.Path(logs).mkdir(parents=True, exist_ok=True)
-            return await LocalLauncher(None, pathlib.Path(logs)).start(spec)
-        self._logs = tempfile.TemporaryDirectory(prefix="everstep-")  # removed with this object
-        return await LocalLauncher(None, pathlib.Path(self._logs.name)).start(spec)
+        if logs is None:
+            self._logs = tempfile.TemporaryDirectory(prefix="everstep-")  # removed with this object
+            logs = self._logs.name
+        os.makedirs(logs, exist_ok=True)
+        return await LocalLauncher(None, pathlib.Path(logs)).start(spec)
 
 
 class RayLauncher:
