@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from everstep.head import channel
 from everstep.head.arrays import Placement
 from everstep.head.buffers import Buffer
 from everstep.head.callbacks import Callbacks
@@ -41,7 +40,7 @@ class RuntimeConfig:
     """What a run is made of.
 
     token: by which workers prove that they belong to it. directory: shared with the workers of this host, for host buffers.
-    coordination: makes the service that one world's collectives need. bulk_address: of this process's bulk server.
+    coordination: makes the service that one world's collectives need.
     heartbeat_interval, heartbeat_timeout, progress_timeout: seconds; a progress_timeout of None: never.
     """
 
@@ -51,7 +50,6 @@ class RuntimeConfig:
     token: str
     directory: pathlib.Path
     coordination: Callable[[], Coordination]
-    bulk_address: str = ""
     heartbeat_interval: float = 1.0
     heartbeat_timeout: float = 10.0
     progress_timeout: float | None = None
@@ -95,11 +93,15 @@ class Runtime:
 
     # ------------------------------------------------------------------ for the composition
 
-    async def listen(self, address: str) -> asyncio.Server:
-        """Accept workers at "unix:/path" or "host:port". Raises OSError."""
-        server = await channel.listen(address, self, self.config.token)
-        self._watching = asyncio.ensure_future(self._watch().run(self.config.heartbeat_interval))
-        return server
+    async def listen(self, path: str) -> None:
+        """Accept workers at a unix socket. Raises OSError."""
+        await asyncio.get_running_loop().create_unix_server(self.link, path)
+
+    def link(self) -> Link:
+        """For a connection that may be a worker's."""
+        if self._watching is None:
+            self._watching = asyncio.ensure_future(self._watch().run(self.config.heartbeat_interval))
+        return Link(self, self.config.token)
 
     def worker_exited(self, name: str, incarnation: int, how: str) -> None:
         """The launcher tells how a worker's process ended, e.g. "exit code 1"."""

@@ -8,16 +8,18 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from everstep import __version__
+from everstep.wire import addresses, door, frames
 from everstep.wire import channel_pb2 as wire
-from everstep.wire import frames
+from everstep.wire.credentials import Credentials
+from everstep.wire.stream import Stream
 from everstep.worker.arrays import Arrays
 from everstep.worker.executor import Executor
 from everstep.worker.faults import FAULTS
 from everstep.worker.reports import Reporter
 
-_CONNECT_SECONDS = 10.0
 _WELCOME_SECONDS = 60.0
 
+Connection: TypeAlias = socket.socket | Stream
 Action: TypeAlias = Callable[[int, Any], None]  # number of the operation, body of the command
 
 
@@ -25,24 +27,12 @@ class Refused(Exception):
     """The head does not want this worker; the message says why."""
 
 
-def connect(address: str) -> socket.socket:
-    """The head at "unix:/path" or "host:port". Raises OSError."""
-    if address.startswith("unix:"):
-        sock = socket.socket(socket.AF_UNIX)
-        try:
-            sock.connect(address.removeprefix("unix:"))
-        except BaseException:
-            sock.close()
-            raise
-        return sock
-    host, _, port = address.rpartition(":")
-    sock = socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS)
-    sock.settimeout(None)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
+def connect(address: str, credentials: Credentials) -> Connection:
+    """The head at "unix:/path", or at "host:port" with TLS. Raises OSError (ssl.SSLError if that is not the head of this run)."""
+    return addresses.connect(address) if addresses.is_unix(address) else door.call(address, door.CHANNEL, credentials)
 
 
-def join(sock: socket.socket, hello: wire.Hello) -> wire.Welcome:
+def join(sock: Connection, hello: wire.Hello) -> wire.Welcome:
     """Say who this is. Raises Refused, OSError."""
     hello.version = frames.VERSION
     hello.release = __version__
@@ -63,7 +53,7 @@ def join(sock: socket.socket, hello: wire.Hello) -> wire.Welcome:
     return welcome
 
 
-def read(sock: socket.socket, beside: dict[str, Action], executor: Executor) -> str:
+def read(sock: Connection, beside: dict[str, Action], executor: Executor) -> str:
     """Take commands until the connection ends or Stop comes; returns why.
 
     beside: what to do at once, by the name of the field in ToWorker; everything else waits its turn in the executor.

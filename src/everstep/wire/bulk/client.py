@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from everstep.wire import addresses, door
+from everstep.wire.bulk import protocol
 from everstep.wire.bulk.protocol import (
     DIMENSION,
     GET,
@@ -17,18 +20,21 @@ from everstep.wire.bulk.protocol import (
     TOKEN,
     Buffer,
     Dimension,
-    connect,
-    read_answer,
+        read_answer,
     receive_into,
 )
+from everstep.wire.credentials import WORKER, Credentials
 from everstep.wire.errors import Code, Failure
 
 
 class Client:
     """Requests to any number of servers. Thread-safe; connections are kept and used again."""
 
-    def __init__(self, token: str) -> None:
-        self._greeting = MAGIC + TOKEN.pack(len(token.encode())) + token.encode()
+    def __init__(self, credentials: Credentials, connect: Callable[[str], socket.socket] | None = None) -> None:
+        """connect: makes a connection to an address; default: to a worker, over TCP with TLS if the credentials have a certificate."""
+        token = credentials.token.encode()
+        self._greeting = MAGIC + TOKEN.pack(len(token)) + token
+        self._connect = connect or functools.partial(_connect, credentials)
         self._idle: dict[str, list[socket.socket]] = {}
         self._busy: dict[socket.socket, Failure | None] = {}
         self._lock = threading.Lock()
@@ -114,7 +120,7 @@ class Client:
                 self._busy[sock] = None
                 return sock, False
         try:
-            sock = connect(address)
+            sock = self._connect(address)
         except OSError as error:
             raise _unreachable(address, error) from None
         with self._lock:
@@ -132,6 +138,15 @@ class Client:
             failure = self._busy.pop(sock, None)
         sock.close()
         return failure or _unreachable(address, error)
+
+
+def _connect(credentials: Credentials, address: str) -> socket.socket:
+    sock = addresses.connect(address)
+    protocol.widen(sock)
+    if not addresses.is_unix(address) and credentials.client is not None:
+        sock = door.secured(sock, credentials.client, WORKER)
+    sock.settimeout(None)
+    return sock
 
 
 def _unreachable(address: str, error: BaseException) -> Failure:

@@ -20,7 +20,12 @@ TOKEN = struct.Struct(">H")
 _ANSWER = struct.Struct(">BQ")
 
 HANDSHAKE_SECONDS = 10.0
-SOCKET_BUFFER = 4 << 20
+_SOCKET_BUFFER = 4 << 20
+
+
+def widen(sock: socket.socket) -> None:
+    """For data instead of commands."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
 
 
 def receive_into(sock: socket.socket, view: memoryview) -> None:
@@ -36,44 +41,6 @@ def receive(sock: socket.socket, size: int) -> bytearray:
     buffer = bytearray(size)
     receive_into(sock, memoryview(buffer))
     return buffer
-
-
-def _split(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
-
-
-def connect(address: str) -> socket.socket:
-    if address.startswith("unix:"):
-        sock = socket.socket(socket.AF_UNIX)
-        try:
-            sock.connect(address.removeprefix("unix:"))
-        except BaseException:
-            sock.close()
-            raise
-    else:
-        sock = socket.create_connection(_split(address), timeout=HANDSHAKE_SECONDS)
-        sock.settimeout(None)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
-    return sock
-
-
-def listen(address: str) -> tuple[socket.socket, str]:
-    if address.startswith("unix:"):
-        sock = socket.socket(socket.AF_UNIX)
-        try:
-            sock.bind(address.removeprefix("unix:"))
-        except BaseException:
-            sock.close()
-            raise
-        sock.listen(128)
-        return sock, address
-    host, port = _split(address)
-    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-    sock = socket.create_server((host, port), family=family, backlog=128)
-    bound = sock.getsockname()[1]
-    return sock, f"[{host}]:{bound}" if ":" in host else f"{host}:{bound}"
 
 
 def answer(sock: socket.socket, *content: Buffer) -> None:

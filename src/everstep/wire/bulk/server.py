@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import logging
 import math
 import socket
 import threading
@@ -11,6 +12,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from everstep.wire import addresses, door
+from everstep.wire.bulk import protocol
 from everstep.wire.bulk.protocol import (
     DIMENSION,
     GET,
@@ -19,17 +22,18 @@ from everstep.wire.bulk.protocol import (
     PLACE,
     PUT,
     REQUEST,
-    SOCKET_BUFFER,
     TOKEN,
     Buffer,
     Dimension,
     answer,
-    listen,
     receive,
     receive_into,
     refuse,
 )
+from everstep.wire.credentials import Credentials
 from everstep.wire.errors import Code, Failure, invalid
+
+log = logging.getLogger(__name__)
 
 _CHUNK = 4 << 20  # bytes that a scattered PUT holds at a time
 
@@ -40,32 +44,37 @@ class Server:
     def __init__(
         self,
         address: str,
-        token: str,
+        credentials: Credentials,
         provide: Callable[[str], Buffer | tuple[Buffer, ...]],
         accept: Callable[[str], memoryview] | None = None,
     ) -> None:
-        """Listen at "unix:/path" or "host:port" (port 0: any). Raises OSError.
+        """Listen at "unix:/path" or "host:port" (port 0: any; with TLS if the credentials have a certificate); "": nowhere, see `serve`.
 
+        Raises OSError.
         provide: the content of a key, in one piece or several.
         accept: the writable bytes that a PUT to a key fills, all of them; None: no PUT here.
         """
-        self._token = token.encode()
+        self._credentials = credentials
         self._provide = provide
         self._accept = accept
-        self._listener, self.address = listen(address)
         self._connections: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._closed = False
-        threading.Thread(target=self._run, name="bulk server", daemon=True).start()
+        self.address = address
+        self._listener: socket.socket | None = None
+        if address:
+            self._listener, self.address = addresses.listen(address)
+            threading.Thread(target=self._run, name="bulk server", daemon=True).start()
 
     def close(self) -> None:
         """Cut all connections. The file of a unix socket is left to whoever owns its directory."""
         with self._lock:
             self._closed = True
             connections = list(self._connections)
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept
-        self._listener.close()
+        if self._listener is not None:
+            with contextlib.suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept
+            self._listener.close()
         for connection in connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -76,14 +85,22 @@ class Server:
                 sock, _ = self._listener.accept()
             except OSError:
                 return
-            with self._lock:
-                if self._closed:
-                    sock.close()
-                    return
-                self._connections.add(sock)
-            threading.Thread(target=self._serve, args=(sock,), name="bulk connection", daemon=True).start()
+            threading.Thread(target=self.serve, args=(sock,), name="bulk connection", daemon=True).start()
 
-    def _serve(self, sock: socket.socket) -> None:
+    def serve(self, sock: socket.socket) -> None:
+        """A connection, until it ends."""
+        sock.settimeout(HANDSHAKE_SECONDS)
+        try:
+            if sock.family != socket.AF_UNIX and self._credentials.server is not None:
+                sock = door.secured(sock, self._credentials.server, None)
+        except OSError as error:
+            log.warning("refused a connection that can't prove to be of this run: %s", error)
+            return
+        with self._lock:
+            if self._closed:
+                sock.close()
+                return
+            self._connections.add(sock)
         try:
             if not self._greet(sock):
                 return
@@ -107,11 +124,11 @@ class Server:
         sock.settimeout(HANDSHAKE_SECONDS)
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
+        protocol.widen(sock)
         if receive(sock, len(MAGIC)) != MAGIC:
             return False
         (length,) = TOKEN.unpack(receive(sock, TOKEN.size))
-        if not hmac.compare_digest(bytes(receive(sock, length)), self._token):
+        if not hmac.compare_digest(bytes(receive(sock, length)), self._credentials.token.encode()):
             refuse(sock, Failure(Code.UNAUTHENTICATED, "the token is not that of this run"))
             return False
         sock.settimeout(None)
