@@ -1,4 +1,4 @@
-"""The certificates of one run: an authority that exists for as long as it takes to sign two of them, one for the head and one for its workers."""
+"""The certificates of one run: one of the head, one of its workers, signed by an authority whose key is forgotten at once."""
 
 from __future__ import annotations
 

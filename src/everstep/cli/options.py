@@ -64,6 +64,7 @@ class HeadOptions:
     max_restarts: int
     restart_window: float
     steady: float
+    start_timeout: float
     spares: int
     shared_directory: pathlib.Path | None
     log_directory: pathlib.Path | None
@@ -82,7 +83,7 @@ class HeadOptions:
     @property
     def policy(self) -> Policy:
         """When workers are replaced."""
-        return Policy(not self.no_replace, self.max_restarts, self.restart_window, self.spares, self.steady)
+        return Policy(not self.no_replace, self.max_restarts, self.restart_window, self.spares, self.steady, self.start_timeout)
 
     def arguments(self) -> list[str]:
         """The command line that gives these options again."""
@@ -142,6 +143,9 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
         default=10.0,
         metavar="S",
         help="a worker that ends within so many seconds is restarted after a growing pause (default 10)",
+    )
+    failure.add_argument(
+        "--start-timeout", type=seconds, default=60.0, metavar="S", help="a process that has not joined by then is killed (default 60)"
     )
     failure.add_argument("--spares", type=index, default=0, metavar="K", help="processes kept ready to take a dead worker's place at once")
     head = parser.add_argument_group("head")

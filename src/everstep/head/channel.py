@@ -41,6 +41,7 @@ class Link(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self.greeted = False  # it has said who it is
         self.welcomed = False
+        self.last_seen = 0.0  # loop time, seconds; of one that waits for its welcome
         self.member: Member | None = None  # set by the owner when it joins
         self.cause = "connection closed"
 
@@ -100,7 +101,9 @@ class Link(asyncio.Protocol):
         message = wire.ToHead.FromString(data)
         if self.welcomed:
             self._owner.reported(self, message)
-        else:
+            return
+        self.last_seen = asyncio.get_running_loop().time()
+        if not self.greeted:
             self.greet(message.hello)
 
     def greet(self, hello: wire.Hello) -> None:

@@ -32,6 +32,7 @@ from everstep.wire import frames
 
 log = logging.getLogger(__name__)
 
+SPARE_SILENCE = 3.0  # seconds after which a spare, which beats every second, is not taken
 EXIT_NEWS = 0.05  # seconds to wait for the launcher to say how a process ended whose connection has closed
 
 
@@ -110,11 +111,16 @@ class Runtime:
         if member is not None and member.incarnation == incarnation:
             self._lose(member, how)
 
+    def has_joined(self, name: str, incarnation: int) -> bool:
+        """Whether this incarnation of a worker has been here, or, for 0, whether a spare has."""
+        return self.members.incarnation(name) >= incarnation if incarnation else name in self._spares
+
     def take_spare(self, name: str, slot: str, incarnation: int) -> bool:
         """Let a spare that waits under this name fill a slot. False if it has not joined yet, or is gone."""
-        hello, link = self._spares.pop(name, (None, None))
-        if hello is None or link is None:
+        hello, link = self._spares.get(name, (None, None))
+        if hello is None or link is None or asyncio.get_running_loop().time() - link.last_seen > SPARE_SILENCE:
             return False
+        del self._spares[name]
         hello.name, hello.incarnation, hello.spare = slot, incarnation, False
         link.greet(hello)
         return link.welcomed

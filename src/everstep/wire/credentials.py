@@ -1,7 +1,7 @@
 """What a process shows to the others of its run: the token, and over a network a certificate too.
 
 Over a unix socket only the user's own processes can call, and the token says which run they belong to. Over TCP both sides have a
-certificate of the run's own authority (mutual TLS 1.3), whose name says what they are: the head or a worker. Whoever has none gets no further.
+certificate of the run's own authority (mutual TLS 1.3), which says whether they are the head or a worker. Whoever has none gets no further.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PREFIX = "everstep1."
 class Credentials:
     """token: the secret of the run. authority, certificate, key: PEM; "" where nothing crosses a network."""
 
-    token: str
+    token: str = dataclasses.field(repr=False)
     authority: str = dataclasses.field(default="", repr=False)
     certificate: str = dataclasses.field(default="", repr=False)
     key: str = dataclasses.field(default="", repr=False)

@@ -26,7 +26,10 @@ def wanted(data: bytes) -> str | None:
 
 
 def call(address: str, service: str, credentials: Credentials) -> Stream:
-    """The service, at the door at "host:port". Raises OSError (ssl.SSLError if it is not the head of this run)."""
+    """The service, at the door at "host:port".
+
+    Raises OSError (ssl.SSLError if it is not the head of this run), ValueError for credentials without a certificate.
+    """
     sock, context = _call(address, service, credentials)
     try:
         stream = Stream(sock, context, HEAD)
@@ -56,7 +59,7 @@ def secured(sock: socket.socket, context: ssl.SSLContext, name: str | None) -> s
 
 def _call(address: str, service: str, credentials: Credentials) -> tuple[socket.socket, ssl.SSLContext]:
     if credentials.client is None:
-        raise ssl.SSLError("a bare token is not enough over a network; the whole line of the token file is needed")
+        raise ValueError("over a network the token must be a copy of the whole line in the head's token file: it has certificates, too")
     sock = addresses.connect(address)
     try:
         sock.sendall(wish(service))

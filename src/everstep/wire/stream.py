@@ -52,7 +52,7 @@ class Stream:
         while len(view):
             try:
                 with self._state:
-                    return self._tls.read(len(view), view)  # type: ignore[arg-type, return-value]
+                    return self._tls.read(len(view), view)  # type: ignore[return-value]
             except ssl.SSLWantReadError:
                 if not self._receive_some():
                     return 0

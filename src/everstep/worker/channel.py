@@ -32,25 +32,29 @@ def connect(address: str, credentials: Credentials) -> Connection:
     return addresses.connect(address) if addresses.is_unix(address) else door.call(address, door.CHANNEL, credentials)
 
 
-def join(sock: Connection, hello: wire.Hello) -> wire.Welcome:
-    """Say who this is. Raises Refused, OSError."""
+def greet(sock: Connection, hello: wire.Hello) -> None:
+    """Say who this is. Raises OSError."""
     hello.version = frames.VERSION
     hello.release = __version__
     sock.sendall(frames.encode(wire.ToHead(hello=hello).SerializeToString()))
-    sock.settimeout(None if hello.spare else _WELCOME_SECONDS)
+
+
+def welcome(sock: Connection, *, spare: bool) -> wire.Welcome:
+    """The head's answer; a spare may wait long for it. Raises Refused, OSError."""
+    sock.settimeout(None if spare else _WELCOME_SECONDS)
     data = frames.receive(sock)
     sock.settimeout(None)
     if data is None:
         raise Refused("the head closed the connection without a word: is it of the same release?")
-    welcome = wire.ToWorker.FromString(data).welcome
-    if welcome.refused:
-        raise Refused(welcome.refused)
-    if welcome.version != frames.VERSION:
+    answer = wire.ToWorker.FromString(data).welcome
+    if answer.refused:
+        raise Refused(answer.refused)
+    if answer.version != frames.VERSION:
         raise Refused(
-            f"the head speaks version {welcome.version} of the channel, this worker (everstep {__version__}) version {frames.VERSION}: "
+            f"the head speaks version {answer.version} of the channel, this worker (everstep {__version__}) version {frames.VERSION}: "
             "install the same release on both"
         )
-    return welcome
+    return answer
 
 
 def read(sock: Connection, beside: dict[str, Action], executor: Executor) -> str:
@@ -81,14 +85,13 @@ def read(sock: Connection, beside: dict[str, Action], executor: Executor) -> str
             executor.push(message.op, name, body)
 
 
-def beat(reporter: Reporter, arrays: Arrays, executor: Executor, interval: float) -> None:
-    """Tell the head every so many seconds that this process lives, for ever, in a thread."""
+def beat(reporter: Reporter, arrays: Arrays, executor: Executor, interval: float, stop: threading.Event) -> None:
+    """Tell the head every so many seconds that this process lives, in a thread, until `stop` is set."""
 
     def run() -> None:
-        while True:
+        while not stop.is_set():
             heartbeat = wire.Heartbeat(arrays=len(arrays), bytes=arrays.nbytes(), programs=executor.programs(), started=executor.started)
             reporter.send(wire.ToHead(heartbeat=heartbeat))
             stop.wait(interval)
 
-    stop = threading.Event()
     threading.Thread(target=run, name="heartbeat", daemon=True).start()

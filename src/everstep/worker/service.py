@@ -8,6 +8,7 @@ import pathlib
 import socket
 import ssl
 import sys
+import threading
 
 from everstep.wire import addresses, bulk, door
 from everstep.wire import channel_pb2 as wire
@@ -38,15 +39,16 @@ def serve(options: Options) -> int:
     try:
         credentials = Credentials.parse(options.token)
         sock = channel.connect(options.head, credentials)
-    except ssl.SSLError as error:
-        print(f"everstep worker {options.name}: what is at {options.head} and this worker are not of one run: {error}", file=sys.stderr)
-        return _NOT_JOINED
     except (OSError, ValueError) as error:
-        print(f"everstep worker {options.name}: the head at {options.head} can't be reached: {error}", file=sys.stderr)
+        how = "is not of the run that the token belongs to" if isinstance(error, ssl.SSLError) else "can't be reached"
+        print(f"everstep worker {options.name}: the head at {options.head} {how}: {error}", file=sys.stderr)
         return _NOT_JOINED
     worker = Worker(options, credentials, platform, sock)
+    FAULTS.begin(options.name, options.incarnation)
+    FAULTS.reach("start")
     try:
-        welcome = channel.join(sock, worker.hello())
+        channel.greet(sock, worker.hello())
+        welcome = worker.wait_for_welcome()
         FAULTS.begin(welcome.name, welcome.incarnation)
         FAULTS.reach("welcome")
         log.info("worker %s joined as incarnation %d", welcome.name, welcome.incarnation)
@@ -105,10 +107,20 @@ class Worker:
             platform_version=self._platform.version,
         )
 
+    def wait_for_welcome(self) -> wire.Welcome:
+        """Raises Refused, OSError."""
+        waiting = threading.Event()
+        if self._options.spare:
+            channel.beat(self._reporter, self._arrays, self._executor, _HEARTBEAT_SECONDS, waiting)
+        try:
+            return channel.welcome(self._sock, spare=self._options.spare)
+        finally:
+            waiting.set()
+
     def work(self, welcome: wire.Welcome) -> str:
         """Until the head says stop or is gone. Returns what it was."""
         self._executor.start()
-        channel.beat(self._reporter, self._arrays, self._executor, welcome.heartbeat_interval or _HEARTBEAT_SECONDS)
+        channel.beat(self._reporter, self._arrays, self._executor, welcome.heartbeat_interval or _HEARTBEAT_SECONDS, threading.Event())
         beside: dict[str, channel.Action] = {
             "connect_world": self._connect_world,
             "build_world": self._worlds.build,

@@ -92,8 +92,10 @@ class Transfers:
                 return mmap.mmap(file.fileno(), source.size, prot=mmap.PROT_READ) if source.size else b""
         if not source.HasField("bulk"):
             return source.inline
-        client = self._peers if source.bulk.address else self._head
-        return client.get(source.bulk.address, source.bulk.key)
+        return self._client(source.bulk).get(source.bulk.address, source.bulk.key)
+
+    def _client(self, place: wire.Bulk) -> bulk.Client:
+        return self._peers if place.address else self._head
 
     # ---------------------------------------------------------------- to host buffers
 
@@ -146,7 +148,7 @@ class Transfers:
             raise invalid("byte strides of a host buffer can't be negative")
         run, outer = _run(content, strides)
         dimensions = list(zip(content.shape[:outer], strides[:outer], strict=True))
-        self._head.put(to.address, to.key, _bytes(content), _offset(piece, strides), run, dimensions)
+        self._client(to).put(to.address, to.key, _bytes(content), _offset(piece, strides), run, dimensions)
 
     # ---------------------------------------------------------------- between devices
 

@@ -13,6 +13,7 @@ from everstep.wire.stream import pump
 
 log = logging.getLogger(__name__)
 
+
 class Tunnel:
     """Listens on a loopback port; what connects there is connected to the service."""
 

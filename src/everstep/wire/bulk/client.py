@@ -20,7 +20,7 @@ from everstep.wire.bulk.protocol import (
     TOKEN,
     Buffer,
     Dimension,
-        read_answer,
+    read_answer,
     receive_into,
 )
 from everstep.wire.credentials import WORKER, Credentials

@@ -64,7 +64,7 @@ class Server:
         self._listener: socket.socket | None = None
         if address:
             self._listener, self.address = addresses.listen(address)
-            threading.Thread(target=self._run, name="bulk server", daemon=True).start()
+            threading.Thread(target=self._run, args=(self._listener,), name="bulk server", daemon=True).start()
 
     def close(self) -> None:
         """Cut all connections. The file of a unix socket is left to whoever owns its directory."""
@@ -79,10 +79,10 @@ class Server:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def _run(self) -> None:
+    def _run(self, listener: socket.socket) -> None:
         while True:
             try:
-                sock, _ = self._listener.accept()
+                sock, _ = listener.accept()
             except OSError:
                 return
             threading.Thread(target=self.serve, args=(sock,), name="bulk connection", daemon=True).start()
