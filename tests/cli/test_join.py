@@ -101,3 +101,10 @@ def test_nobody_there(tmp_path: pathlib.Path) -> None:
     result = everstep("worker", "--head", "127.0.0.1:9", "--slice", "0", "--token-file", str(token))
     assert result.returncode == 1
     assert "can't be reached" in result.stderr
+
+
+def test_an_address_that_is_not_ours() -> None:
+    result = everstep("up", "--join", "192.0.2.1:7777")
+    assert result.returncode == 2
+    assert "can't listen at" in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -74,10 +74,8 @@ class HeadOptions:
         """Raises UsageError for an address that others could reach, unless that was asked for."""
         values = {field.name: getattr(namespace, field.name) for field in dataclasses.fields(HeadOptions)}
         options = HeadOptions(**values | {"name": values["name"] or random_name()})
-        if not options.insecure_listen:
-            for option, address in (("--listen", options.listen), ("--join", options.join)):
-                if address is not None and not address.is_loopback:
-                    raise UsageError(_refusal(option, address))
+        if options.listen is not None and not options.listen.is_loopback and not options.insecure_listen:
+            raise UsageError(_refusal(options.listen))
         return options
 
     @property
@@ -98,12 +96,7 @@ class HeadOptions:
         return line
 
 
-def _refusal(option: str, address: Address) -> str:
-    if option == "--join":
-        return (
-            f"--join {address} is not a loopback address, and the channel to workers is not encrypted: who can listen in on the network "
-            "can read data and the token. Use a private network and say so with --insecure-listen, or a tunnel to a loopback address"
-        )
+def _refusal(address: Address) -> str:
     return (
         f"--listen {address} is not a loopback address, and JAX's client has no TLS: anyone who reaches the port could run code here. "
         f"Listen on 127.0.0.1:{address.port} and use a tunnel (ssh -L {address.port}:127.0.0.1:{address.port} HOST, kubectl port-forward), "

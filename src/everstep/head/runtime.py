@@ -32,6 +32,7 @@ from everstep.wire import frames
 
 log = logging.getLogger(__name__)
 
+_PATIENCE = 0.7  # of the heartbeat timeout: whoever is declared dead for its silence has ended itself by then, out of reach as it is
 SPARE_SILENCE = 3.0  # seconds after which a spare, which beats every second, is not taken
 EXIT_NEWS = 0.05  # seconds to wait for the launcher to say how a process ended whose connection has closed
 
@@ -194,6 +195,7 @@ class Runtime:
             version=frames.VERSION,
             device_ids=member.slot.devices,
             heartbeat_interval=self.config.heartbeat_interval,
+            patience=_PATIENCE * self.config.heartbeat_timeout,
             name=member.slot.name,
             incarnation=member.incarnation,
         )

@@ -89,20 +89,22 @@ class DeviceInfo(_message.Message):
     def __init__(self, platform: _Optional[str] = ..., kind: _Optional[str] = ..., memory_kinds: _Optional[_Iterable[str]] = ..., default_memory_kind: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("version", "refused", "device_ids", "heartbeat_interval", "name", "incarnation")
+    __slots__ = ("version", "refused", "device_ids", "heartbeat_interval", "name", "incarnation", "patience")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     DEVICE_IDS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    PATIENCE_FIELD_NUMBER: _ClassVar[int]
     version: int
     refused: str
     device_ids: _containers.RepeatedScalarFieldContainer[int]
     heartbeat_interval: float
     name: str
     incarnation: int
-    def __init__(self, version: _Optional[int] = ..., refused: _Optional[str] = ..., device_ids: _Optional[_Iterable[int]] = ..., heartbeat_interval: _Optional[float] = ..., name: _Optional[str] = ..., incarnation: _Optional[int] = ...) -> None: ...
+    patience: float
+    def __init__(self, version: _Optional[int] = ..., refused: _Optional[str] = ..., device_ids: _Optional[_Iterable[int]] = ..., heartbeat_interval: _Optional[float] = ..., name: _Optional[str] = ..., incarnation: _Optional[int] = ..., patience: _Optional[float] = ...) -> None: ...
 
 class ToWorker(_message.Message):
     __slots__ = ("op", "welcome", "stop", "connect_world", "build_world", "break_world", "drop_world", "compile", "load", "unload", "describe", "execute", "put", "buffer_ready", "get", "assemble", "build", "bitcast", "delete", "callback_result")

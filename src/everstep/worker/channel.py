@@ -57,6 +57,17 @@ def welcome(sock: Connection, *, spare: bool) -> wire.Welcome:
     return answer
 
 
+def end_with_the_head(sock: Connection, patience: float) -> None:
+    """Let the connection break when the head's machine has confirmed nothing for so many seconds, heartbeats among it.
+
+    So a worker that is cut off ends by itself, and before the head starts another in its place: two never work at the same time.
+    Linux: tcp(7), TCP_USER_TIMEOUT. Elsewhere it ends when the connection is told to be broken.
+    """
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)
+    if option is not None and sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.IPPROTO_TCP, option, int(patience * 1000))
+
+
 def read(sock: Connection, beside: dict[str, Action], executor: Executor) -> str:
     """Take commands until the connection ends or Stop comes; returns why.
 

@@ -120,6 +120,7 @@ class Worker:
     def work(self, welcome: wire.Welcome) -> str:
         """Until the head says stop or is gone. Returns what it was."""
         self._executor.start()
+        channel.end_with_the_head(self._sock, welcome.patience)
         channel.beat(self._reporter, self._arrays, self._executor, welcome.heartbeat_interval or _HEARTBEAT_SECONDS, threading.Event())
         beside: dict[str, channel.Action] = {
             "connect_world": self._connect_world,
