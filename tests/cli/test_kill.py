@@ -49,7 +49,7 @@ def test_victims(text: str, expected: tuple[int, int | None]) -> None:
 def test_killed_and_replaced(running: Running, name: str, signal: str, count: int) -> None:
     before = wait_for(lambda: pids(running), until=lambda pids: len(pids) == 4)
     assert everstep("kill", name, "--signal", signal, "--head", running.name).returncode == 0
-    changed = wait_for(lambda: {n for n, pid in pids(running).items() if pid != before[n]}, until=lambda c: len(c) == count, seconds=30)
+    changed = wait_for(lambda: {n for n, pid in pids(running).items() if pid != before[n]}, until=lambda c: len(c) == count, seconds=60)
     assert all(each.startswith(name if "s" in name else f"s{name}") for each in changed)
     assert len(changed) == count
     told = [(event["kind"], event["worker"]) for event in events(running)]
