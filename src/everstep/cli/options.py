@@ -65,6 +65,7 @@ class HeadOptions:
     restart_window: float
     steady: float
     start_timeout: float
+    grace_period: float
     spares: int
     shared_directory: pathlib.Path | None
     log_directory: pathlib.Path | None
@@ -139,6 +140,9 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
     )
     failure.add_argument(
         "--start-timeout", type=seconds, default=60.0, metavar="S", help="a process that has not joined by then is killed (default 60)"
+    )
+    failure.add_argument(
+        "--grace-period", type=seconds, default=20.0, metavar="S", help="a worker that is told to go (SIGTERM) stays so long (default 20)"
     )
     failure.add_argument("--spares", type=index, default=0, metavar="K", help="processes kept ready to take a dead worker's place at once")
     head = parser.add_argument_group("head")

@@ -112,6 +112,7 @@ class _Head:
             heartbeat_interval=min(1.0, chosen.heartbeat_timeout / 5),
             heartbeat_timeout=chosen.heartbeat_timeout,
             progress_timeout=chosen.progress_timeout,
+            grace=chosen.grace_period,
         )
 
     async def _listen(self, runtime: Runtime, ports: set[int], stack: contextlib.AsyncExitStack) -> None:

@@ -20,7 +20,7 @@ from everstep.head.callbacks import Callbacks
 from everstep.head.channel import Link
 from everstep.head.dispatch import Dispatcher
 from everstep.head.history import History
-from everstep.head.members import Device, Member, Members, lost
+from everstep.head.members import Device, Member, Members, Notice, lost
 from everstep.head.operations import Operation
 from everstep.head.programs import Programs
 from everstep.head.sessions import Session
@@ -55,6 +55,7 @@ class RuntimeConfig:
     heartbeat_interval: float = 1.0
     heartbeat_timeout: float = 10.0
     progress_timeout: float | None = None
+    grace: float = 20.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -195,6 +196,7 @@ class Runtime:
             version=frames.VERSION,
             device_ids=member.slot.devices,
             heartbeat_interval=self.config.heartbeat_interval,
+            grace=self.config.grace,
             patience=_PATIENCE * self.config.heartbeat_timeout,
             name=member.slot.name,
             incarnation=member.incarnation,
@@ -210,6 +212,9 @@ class Runtime:
         if kind == "heartbeat":
             beat = message.heartbeat
             member.arrays, member.bytes, member.programs, member.started = beat.arrays, beat.bytes, beat.programs, beat.started
+        elif kind == "notice":
+            member.notice = Notice(time.time(), message.notice.reason)
+            self.history.leaving(member, message.notice.reason, message.notice.seconds)
         elif kind == "callback_call":
             self.callbacks.call(member, message.callback_call)
         elif kind == "blob_ready":

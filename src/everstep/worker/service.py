@@ -14,7 +14,7 @@ from everstep.wire import addresses, bulk, door
 from everstep.wire import channel_pb2 as wire
 from everstep.wire.credentials import Credentials
 from everstep.wire.errors import Code, Failure
-from everstep.worker import channel, xla
+from everstep.worker import channel, leaving, xla
 from everstep.worker.arrays import Arrays
 from everstep.worker.callbacks import Callbacks
 from everstep.worker.cpu import CpuPlatform
@@ -121,6 +121,7 @@ class Worker:
         """Until the head says stop or is gone. Returns what it was."""
         self._executor.start()
         channel.end_with_the_head(self._sock, welcome.patience)
+        leaving.on_request(self._reporter, welcome.grace)
         channel.beat(self._reporter, self._arrays, self._executor, welcome.heartbeat_interval or _HEARTBEAT_SECONDS, threading.Event())
         beside: dict[str, channel.Action] = {
             "connect_world": self._connect_world,
