@@ -108,7 +108,7 @@ class Run:
         self.name = f"torture-{uuid.uuid4().hex[:6]}"
         self.slices = slices
         self.logs = tempfile.mkdtemp(prefix="torture-")
-        timeout = ("--heartbeat-timeout", HEARTBEAT_TIMEOUT, "--max-restarts", 100_000, "--log-directory", self.logs)
+        timeout = ("--heartbeat-timeout", HEARTBEAT_TIMEOUT, "--max-restarts", 100_000, "--steady", 0.1, "--log-directory", self.logs)
         options = ("--slices", slices, "--spares", spares, *timeout)
         command = [sys.executable, "-m", "everstep", "run", "--name", self.name, *map(str, options), "--"]
         with open(os.path.join(self.logs, "run.log"), "w") as errors:

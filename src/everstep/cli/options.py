@@ -63,6 +63,7 @@ class HeadOptions:
     no_replace: bool
     max_restarts: int
     restart_window: float
+    steady: float
     spares: int
     shared_directory: pathlib.Path | None
     log_directory: pathlib.Path | None
@@ -81,7 +82,7 @@ class HeadOptions:
     @property
     def policy(self) -> Policy:
         """When workers are replaced."""
-        return Policy(not self.no_replace, self.max_restarts, self.restart_window, self.spares)
+        return Policy(not self.no_replace, self.max_restarts, self.restart_window, self.spares, self.steady)
 
     def arguments(self) -> list[str]:
         """The command line that gives these options again."""
@@ -135,6 +136,13 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
         "--max-restarts", type=index, default=10, metavar="N", help="restarts of each worker within the window (default 10)"
     )
     failure.add_argument("--restart-window", type=seconds, default=600.0, metavar="S", help="seconds that restarts count for (default 600)")
+    failure.add_argument(
+        "--steady",
+        type=seconds,
+        default=10.0,
+        metavar="S",
+        help="a worker that ends within so many seconds is restarted after a growing pause (default 10)",
+    )
     failure.add_argument("--spares", type=index, default=0, metavar="K", help="processes kept ready to take a dead worker's place at once")
     head = parser.add_argument_group("head")
     head.add_argument(
