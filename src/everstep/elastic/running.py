@@ -64,7 +64,7 @@ class Attempt:
         """
         for index, losses in self.losses.items():
             if self._watched.losses(index) > losses:
-                raise SliceLostError(f"slice {index} has been lost since this attempt began")
+                raise SliceLostError(self._watched.why(index) or f"slice {index} has been lost since this attempt began")
         self.boundaries += 1
         if self._grow and len(self.slices) < len(self._watched.all) and len(up := self._watched.up) > len(self.slices):
             raise SlicesChanged(f"slices {', '.join(str(each.index) for each in up)} are up")
