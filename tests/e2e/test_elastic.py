@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
+import re
 
 import pytest
 from e2e.conftest import Run
@@ -28,6 +29,14 @@ def test_replica_resize(run: Run) -> None:
 def test_a_spare_comes_before_anybody_has_to_wait(run: Run) -> None:
     lines, _ = run([Fault("s0w0", "execute", 5)], (*_THREE, "--spares", "1"), "elastic_loop.py", "pause", "10")
     assert lines == ["slices 0 1 2", "slices 0 1 2", "SliceLostError s0w0", "done"]
+
+
+def test_a_loss_that_is_announced(run: Run) -> None:
+    faults = [Fault("s1w0", "execute", 5, how="TERM")]
+    lines, errors = run(faults, (*_THREE, "--grace-period", "1"), "elastic_loop.py", "resize", "10")
+    assert lines == ["slices 0 1 2", "leaving 1", "slices 0 2", "SliceLostError s1w0", "slices 0 1 2", "SlicesChanged", "done"]
+    assert "goes within 1 s: SIGTERM" in errors
+    assert re.search(r"is lost: signal 15 \(SIGTERM\) \(SIGTERM announced it 1\.\d s before\)", errors)
 
 
 def test_two_at_once(run: Run) -> None:

@@ -17,6 +17,7 @@ from everstep.launch import places
 from everstep.launch.supervisor import Policy
 
 LOCAL, RAY, EXTERNAL = "local", "ray", "external"  # who starts the workers
+_ONLY_WITH = {"token_file": EXTERNAL, "ray_address": RAY, "resources": RAY, "placement": RAY}
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
@@ -73,6 +74,7 @@ class HeadOptions:
     restart_window: float
     steady: float
     start_timeout: float
+    grace_period: float
     spares: int
     shared_directory: pathlib.Path | None
     log_directory: pathlib.Path | None
@@ -86,13 +88,11 @@ class HeadOptions:
         options = HeadOptions(**values | {"name": values["name"] or random_name(), "launcher": launcher, "join": join})
         if launcher == LOCAL and join is not None:
             raise UsageError("--join is where workers from outside join: it goes with --launcher ray or external")
-        for option in ("ray_address", "resources", "placement"):
-            if launcher != RAY and values[option] is not None:
-                raise UsageError(f"--{option.replace('_', '-')} goes with --launcher ray")
-        if not options.insecure_listen:
-            for option, address in (("--listen", options.listen), ("--join", options.join)):
-                if address is not None and not address.is_loopback:
-                    raise UsageError(_refusal(option, address))
+        for option, wanted in _ONLY_WITH.items():
+            if launcher != wanted and values[option] is not None:
+                raise UsageError(f"--{option.replace('_', '-')} goes with --launcher {wanted}")
+        if options.listen is not None and not options.listen.is_loopback and not options.insecure_listen:
+            raise UsageError(_refusal(options.listen))
         return options
 
     @property
@@ -113,12 +113,7 @@ class HeadOptions:
         return line
 
 
-def _refusal(option: str, address: Address) -> str:
-    if option == "--join":
-        return (
-            f"--join {address} is not a loopback address, and the channel to workers is not encrypted: who can listen in on the network "
-            "can read data and the token. Use a private network and say so with --insecure-listen, or a tunnel to a loopback address"
-        )
+def _refusal(address: Address) -> str:
     return (
         f"--listen {address} is not a loopback address, and JAX's client has no TLS: anyone who reaches the port could run code here. "
         f"Listen on 127.0.0.1:{address.port} and use a tunnel (ssh -L {address.port}:127.0.0.1:{address.port} HOST, kubectl port-forward), "
@@ -144,10 +139,16 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
         "--join", type=address, metavar="HOST:PORT", help="where workers from outside join, port 0: any (default 127.0.0.1:0)"
     )
     machines.add_argument(
-        "--token-file", type=file, metavar="FILE", help="holds the token that workers from outside must show (default: a fresh one)"
+        "--token-file",
+        type=file,
+        metavar="FILE",
+        help="the head's own token, where workers have been given theirs before (default: fresh ones, with a file for the workers)",
     )
     machines.add_argument(
-        "--ray-address", metavar="ADDRESS", help="of the Ray cluster (default: the one that Ray finds itself, else one on this machine)"
+        "--ray-address",
+        type=ray_address,
+        metavar="HOST:PORT",
+        help="of the Ray cluster (default: the one that Ray finds itself, else one on this machine)",
     )
     machines.add_argument(
         "--resources",
@@ -184,6 +185,9 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
     )
     failure.add_argument(
         "--start-timeout", type=seconds, default=60.0, metavar="S", help="a process that has not joined by then is killed (default 60)"
+    )
+    failure.add_argument(
+        "--grace-period", type=seconds, default=20.0, metavar="S", help="a worker that is told to go (SIGTERM) stays so long (default 20)"
     )
     failure.add_argument("--spares", type=index, default=0, metavar="K", help="processes kept ready to take a dead worker's place at once")
     head = parser.add_argument_group("head")
@@ -246,6 +250,13 @@ def name(text: str) -> str:
 
 def random_name() -> str:
     return secrets.token_hex(3)
+
+
+def ray_address(text: str) -> str:
+    """Of a cluster that this machine is a node of."""
+    if "://" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is for Ray's client: run this command on a node of the cluster, and give HOST:PORT")
+    return text
 
 
 def resources(text: str) -> str:

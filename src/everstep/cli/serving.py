@@ -24,8 +24,10 @@ from everstep.cli.rundirectory import RunDirectory
 from everstep.cli.workers import Workers
 from everstep.control import service as control
 from everstep.frontend import service as frontend
+from everstep.head.door import Door
 from everstep.head.runtime import Runtime, RuntimeConfig
 from everstep.launch.seam import Launcher, WorkerSpec
+from everstep.wire.credentials import Credentials
 
 if TYPE_CHECKING:
     from everstep.worker.coordination import Coordination
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TEARDOWN_SECONDS = 5.0
-_SHORTEST_TOKEN = 16  # characters
 
 _SERVER_OPTIONS = (*frontend.SERVER_OPTIONS, ("grpc.so_reuseport", 0))  # the last so that a port in use is an error
 
@@ -63,7 +64,7 @@ class _Head:
         self._directory = directory
         self._lifeline = lifeline
         self._logs = chosen.log_directory or directory.path
-        self._token = _token(chosen.token_file)
+        self._head, self._workers = _credentials(chosen)
         self._shared = directory.make_shared(chosen.shared_directory)
         self._channel = str(chosen.join) if chosen.join else f"unix:{directory.workers_socket}"
         self._target = directory.target()
@@ -71,13 +72,11 @@ class _Head:
 
     async def run(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            buffers = self._remote_buffers(stack)
-            runtime = Runtime(self._config(buffers.address if buffers else ""))
+            ports: set[int] = set()
+            runtime = Runtime(self._config(ports))
             launcher = await launcher_of(self._options, self._directory.path, self._logs, runtime.history.waiting)
             stack.push_async_callback(_close, runtime, launcher)
-            if buffers is not None:
-                buffers.serve(runtime.buffers)
-            await self._listen(runtime)
+            await self._listen(runtime, ports, stack)
             workers = Workers(launcher, self._options.policy, runtime)
             stack.callback(workers.close)
             await stack.enter_async_context(self._served(runtime, workers))
@@ -89,47 +88,42 @@ class _Head:
             self._lifeline.tell({"ready": self._ready(runtime)})
             await asyncio.Event().wait()
 
-    def _config(self, bulk_address: str) -> RuntimeConfig:
+    def _config(self, ports: set[int]) -> RuntimeConfig:
+        """ports: of the coordination services that there are at any time."""
         chosen = self._options
-        host = chosen.join.host if chosen.join else "127.0.0.1"
 
         def coordination() -> Coordination:
             from everstep.worker.coordination import Coordination  # imports jaxlib: one worker alone needs none
 
-            return Coordination(host)
+            return Coordination(ports)
 
         return RuntimeConfig(
             slices=chosen.slices,
             workers_per_slice=chosen.workers_per_slice,
             devices_per_worker=chosen.devices_per_worker,
-            token=self._token,
+            token=self._head.token,
             directory=self._shared,
             coordination=coordination,
-            bulk_address=bulk_address,
             heartbeat_interval=min(1.0, chosen.heartbeat_timeout / 5),
             heartbeat_timeout=chosen.heartbeat_timeout,
             progress_timeout=chosen.progress_timeout,
+            grace=chosen.grace_period,
         )
 
-    def _remote_buffers(self, stack: contextlib.AsyncExitStack) -> RemoteBuffers | None:
-        """For workers on other machines, which can't see the shared directory."""
-        join = self._options.join
-        if join is None:
-            return None
+    async def _listen(self, runtime: Runtime, ports: set[int], stack: contextlib.AsyncExitStack) -> None:
+        """For workers: on this machine at a unix socket, else at one port for all that they want."""
         try:
-            buffers = RemoteBuffers(str(options.Address(join.host, 0)), self._token, self._shared)
-        except OSError as error:
-            raise _cannot_listen(str(join), error) from error
-        stack.callback(buffers.close)
-        return buffers
-
-    async def _listen(self, runtime: Runtime) -> None:
-        try:
-            server = await runtime.listen(self._channel)
+            if self._options.join is None:
+                await runtime.listen(str(self._directory.workers_socket))
+                return
+            door = Door(str(self._options.join), self._head)
         except OSError as error:
             raise _cannot_listen(self._channel, error) from error
-        if (join := self._options.join) is not None:
-            self._channel = str(options.Address(join.host, server.sockets[0].getsockname()[1]))
+        buffers = RemoteBuffers(self._head, runtime.buffers, self._shared)
+        door.open(runtime.link, buffers.serve, ports)
+        stack.callback(buffers.close)
+        stack.callback(door.close)
+        self._channel = door.address
 
     @contextlib.asynccontextmanager
     async def _served(self, runtime: Runtime, workers: Workers) -> AsyncIterator[None]:
@@ -156,16 +150,18 @@ class _Head:
                 incarnation=1,
                 devices=len(slot.devices),
                 head=self._channel,
-                token=self._token,
+                token=str(self._workers),
                 shared_directory=None if self._options.join else str(self._shared),
             )
             for slot in runtime.members.slots.values()
         ]
 
     def _ask_for_workers(self, runtime: Runtime) -> None:
-        token = self._directory.token
-        token.touch(mode=0o600)
-        token.write_text(self._token + "\n")
+        token = "TOKEN-FILE"
+        if self._workers is not None:
+            token = str(self._directory.token)
+            self._directory.token.touch(mode=0o600)
+            self._directory.token.write_text(f"{self._workers}\n")
         lines = [f"waiting for workers at {self._channel}. Start them with (on other machines: a copy of the token file):"]
         for slot in runtime.members.slots.values():
             place = f"--slice {slot.slice} --worker {slot.worker} --devices {len(slot.devices)}"
@@ -195,15 +191,22 @@ class _Control:
         return self._about | self._runtime.status()
 
 
-def _token(file: pathlib.Path | None) -> str:
-    """That of a file, else a fresh one."""
+def _credentials(chosen: options.HeadOptions) -> tuple[Credentials, Credentials | None]:
+    """Those of the head and of its workers, None where somebody else has given workers theirs. Raises UsageError."""
+    if chosen.join is None:
+        local = Credentials(secrets.token_urlsafe(32))
+        return local, local
+    if chosen.token_file is None:
+        from everstep.cli import certificates  # imports cryptography: nothing needs it on one machine
+
+        return certificates.make()
     try:
-        token = file.read_text().strip() if file is not None else secrets.token_urlsafe(32)
-    except (OSError, UnicodeDecodeError) as error:
+        head = Credentials.parse(chosen.token_file.read_text().strip())
+    except (OSError, ValueError) as error:
         raise UsageError(f"the token can't be read: {error}") from error
-    if len(token) < _SHORTEST_TOKEN:
-        raise UsageError(f"the token in {file} is too short to be a secret: make one with `openssl rand -hex 32`")
-    return token
+    if head.server is None:
+        raise UsageError(f"{chosen.token_file} holds no token of a head: `everstep kubernetes render` makes one")
+    return head, None
 
 
 def _end_in_any_case() -> None:

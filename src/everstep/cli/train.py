@@ -46,12 +46,16 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.slices is not None:
         return _on_workers(arguments, overrides)
-    from everstep.train.loop import train  # imports JAX
+    from everstep.elastic import GaveUpError  # imports JAX
+    from everstep.train.checkpoints import CheckpointError
+    from everstep.train.loop import train
 
     try:
         train(config, arguments.directory or pathlib.Path("runs/default"))
     except ConfigError as error:
         raise UsageError(str(error)) from error
+    except (CheckpointError, GaveUpError) as error:
+        raise CommandError(str(error)) from error
     return 0
 
 

@@ -9,7 +9,9 @@ ElasticError
 
 from __future__ import annotations
 
+import calendar
 import re
+import time
 from typing import TYPE_CHECKING
 
 import jax
@@ -17,10 +19,12 @@ import jax
 if TYPE_CHECKING:
     from everstep.elastic.running import Event
 
-# As the head words it (head/members.py). Other servers of the protocol word it otherwise, but begin with the code too.
-_LOST = re.compile(
-    r"DATA_LOSS: worker (?P<worker>\S+) \(slice (?P<slice>\d+), incarnation (?P<incarnation>\d+), pid \d+\) is lost: (?P<cause>.*)"
-)
+# As the head words it (head/members.py, head/watch.py). Other servers of the protocol word it otherwise.
+_LOST = re.compile(r"worker (?P<worker>\S+) \(slice (?P<slice>\d+), incarnation (?P<incarnation>\d+), pid \d+\) is lost: (?P<cause>.*)")
+_SEEN = re.compile(r"at (?P<hours>\d\d):(?P<minutes>\d\d):(?P<seconds>\d\d\.\d+) UTC")
+_SILENT = re.compile(r"no (heartbeat|progress) for (?P<seconds>[\d.]+) s")
+
+_DAY = 86_400.0
 
 
 class ElasticError(Exception):
@@ -30,7 +34,8 @@ class ElasticError(Exception):
 class SliceLostError(ElasticError):
     """Devices were lost.
 
-    slice, worker, incarnation: whose; None where the backend does not say. cause: what was seen. `__cause__`: JAX's own error.
+    slice, worker, incarnation: whose; None where the backend does not say. cause: what was seen. since: seconds since 1970, when the head
+    saw its end or, if it is one that only fell silent, last heard of it; None where the backend does not say. `__cause__`: JAX's own error.
     """
 
     def __init__(self, message: str) -> None:
@@ -40,6 +45,7 @@ class SliceLostError(ElasticError):
         self.worker = found["worker"] if found else None
         self.incarnation = int(found["incarnation"]) if found else None
         self.cause = found["cause"] if found else message
+        self.since = _since(self.cause)
 
     @staticmethod
     def of(error: BaseException) -> SliceLostError | None:
@@ -70,3 +76,15 @@ class GaveUpError(ElasticError):
     def __init__(self, why: str, history: list[Event]) -> None:
         super().__init__("\n".join([why, *(f"  {event}" for event in history)]))
         self.history = history
+
+
+def _since(cause: str) -> float | None:
+    """The time of day in a cause, on the day (in UTC) that makes it the latest that is not in the future."""
+    seen = _SEEN.search(cause)
+    if seen is None:
+        return None
+    now = time.time()
+    midnight = calendar.timegm((*time.gmtime(now)[:3], 0, 0, 0))
+    at = midnight + 3600 * int(seen["hours"]) + 60 * int(seen["minutes"]) + float(seen["seconds"])
+    silent = _SILENT.search(cause)
+    return (at if at < now + _DAY / 2 else at - _DAY) - (float(silent["seconds"]) if silent else 0.0)

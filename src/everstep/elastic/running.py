@@ -56,6 +56,11 @@ class Attempt:
         """Those of the slices to use, slice by slice."""
         return [device for each in self.slices for device in each.devices]
 
+    @property
+    def leaving(self) -> tuple[Slice, ...]:
+        """Those of the slices to use that have been told to go, and will soon be lost."""
+        return tuple(each for each in self._watched.leaving if each.index in self.losses)
+
     def boundary(self) -> None:
         """The loop is between two steps, and could be called again from here.
 
@@ -64,7 +69,7 @@ class Attempt:
         """
         for index, losses in self.losses.items():
             if self._watched.losses(index) > losses:
-                raise SliceLostError(f"slice {index} has been lost since this attempt began")
+                raise SliceLostError(self._watched.why(index) or f"slice {index} has been lost since this attempt began")
         self.boundaries += 1
         if self._grow and len(self.slices) < len(self._watched.all) and len(up := self._watched.up) > len(self.slices):
             raise SlicesChanged(f"slices {', '.join(str(each.index) for each in up)} are up")

@@ -52,6 +52,8 @@ class Slices:
         self._changed = threading.Condition()
         self._up = frozenset(by_index)
         self._losses = dict.fromkeys(by_index, 0)
+        self._why = dict.fromkeys(by_index, "")
+        self._leaving: frozenset[int] = frozenset()
         self._callbacks: list[Callable[[Change], None]] = []
         self._source = sources.find({s.index: s.devices for s in self.all}) if source is None else source
         self._source.start(self._tell)
@@ -73,10 +75,21 @@ class Slices:
         with self._changed:
             return tuple(each for each in self.all if each.index in self._up)
 
+    @property
+    def leaving(self) -> tuple[Slice, ...]:
+        """Those of them that have been told to go and will soon be down: now is the time to save what only they hold."""
+        with self._changed:
+            return tuple(each for each in self.all if each.index in self._leaving)
+
     def losses(self, index: int) -> int:
         """How often that slice has gone down while it was watched."""
         with self._changed:
             return self._losses[index]
+
+    def why(self, index: int) -> str:
+        """Why that slice has gone down last; "" if nobody has said."""
+        with self._changed:
+            return self._why[index]
 
     def wait(self, count: int | None = None, timeout: float | None = None) -> tuple[Slice, ...]:
         """Wait until so many slices are up (None: all) and return those that are.
@@ -132,13 +145,17 @@ class Slices:
         finally:
             remove()
 
-    def _tell(self, index: int, up: bool) -> None:
-        """The source has news, perhaps old ones."""
+    def _tell(self, index: int, up: bool, why: str = "", leaving: bool = False) -> None:
+        """The source has news, perhaps old ones. See `sources.Tell`."""
         with self._changed:
+            if leaving and index in self._up:
+                self._leaving |= {index}
             if index not in self._losses or (index in self._up) == up:
                 return
+            self._leaving -= {index}
             self._up = self._up | {index} if up else self._up - {index}
             self._losses[index] += not up
+            self._why[index] = self._why[index] if up else why
             change = Change(index, up, self._up)
             callbacks = tuple(self._callbacks)
             self._changed.notify_all()

@@ -50,6 +50,7 @@ class Snapshots:
         self._numbers = itertools.count(1)
         self._complete: list[_Snapshot] = []  # oldest first
         self._in_flight: list[_Snapshot] = []
+        self._lost: SliceLostError | None = None  # what a copy has failed of, until it is told
 
     @property
     def steps(self) -> list[int]:
@@ -72,8 +73,12 @@ class Snapshots:
         threading.Thread(target=self._finish, args=(snapshot,), name=f"snapshot {step}", daemon=True).start()
 
     def wait(self) -> None:
-        """Until all that were begun are complete or have failed."""
+        """Until all that were begun are complete. Raises SliceLostError if one has failed because devices are lost, once."""
         self._wait(0)
+        with self._lock:
+            lost, self._lost = self._lost, None
+        if lost is not None:
+            raise lost
 
     def restore(self, shardings: Any) -> tuple[int, Any]:
         """The newest complete snapshot, on other devices: (step, state).
@@ -82,10 +87,10 @@ class Snapshots:
         Goes from worker to worker. Snapshots that turn out to be lost are dropped. Raises SnapshotLostError if there is none of which every
         part survives.
         """
-        self.wait()
+        self._wait(0)
         why = "none has been completed"
         with self._lock:
-            candidates = self._complete[::-1]
+            candidates, self._lost = self._complete[::-1], None
         for snapshot in candidates:
             up = {each.index for each in self._slices.up if self._slices.losses(each.index) == snapshot.losses[each.index]}
             targets = _broadcast(shardings, snapshot.structure)
@@ -110,15 +115,16 @@ class Snapshots:
         try:
             jax.block_until_ready([copied.made for copied in snapshot.copies])
         except Exception as error:
-            failure = error
+            failure = error.with_traceback(None)  # whose frames would keep the copies
+        lost = None if failure is None else SliceLostError.of(failure)
         with self._lock:
             self._in_flight.remove(snapshot)
+            self._lost = lost or self._lost
             if failure is None:
                 # In the order in which they were begun: steps may have been gone back.
                 self._complete = sorted([*self._complete, snapshot], key=lambda each: each.number)[-self._keep :]
         if failure is not None:
-            level = logging.INFO if SliceLostError.of(failure) else logging.ERROR
-            log.log(level, "the snapshot of step %d has failed: %s", snapshot.step, failure)
+            log.log(logging.INFO if lost else logging.ERROR, "the snapshot of step %d has failed: %s", snapshot.step, failure)
         snapshot.done.set()
 
     def _wait(self, left: int) -> None:

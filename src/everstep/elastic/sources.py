@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import jax
 import numpy as np
 
-Tell: TypeAlias = Callable[[int, bool], None]  # index of a slice, whether it is up
+
+class Tell(Protocol):
+    """Takes news."""
+
+    def __call__(self, index: int, up: bool, why: str = "", leaving: bool = False) -> None:
+        """index: of a slice. why: it is down, if that is known. leaving: it has been told to go, and will soon be down."""
+
 
 _PROBE_SECONDS = 1.0  # between probes while somebody waits
+_AGAIN_SECONDS = 0.5  # until the head is asked again when its stream of events has broken
 
 
 class Source(Protocol):
@@ -69,23 +76,39 @@ class Head:
         """target: for gRPC. client: everstep.control.client. Raises Failure if no head of ours answers there."""
         status = client.status(target)
         self._up = {each["slice"]: each["up"] for each in status["slices"]}
-        self._events = client.Events(target, after=status["last_event"])
+        self._target = target
+        self._client = client
+        self._last = status["last_event"]
+        self._events = client.Events(target, after=self._last)
+        self._why: dict[int, str] = {}
+        self._closed = threading.Event()
 
     def start(self, tell: Tell) -> None:
         for index, up in self._up.items():
             tell(index, up)
-
-        def follow() -> None:
-            for event in self._events:
-                if event.kind in ("slice up", "slice down"):
-                    tell(event.slice, event.kind == "slice up")
-
-        threading.Thread(target=follow, name="everstep slices", daemon=True).start()
+        threading.Thread(target=self._follow, args=(tell,), name="everstep slices", daemon=True).start()
 
     def refresh(self) -> None: ...
 
     def close(self) -> None:
+        self._closed.set()
         self._events.close()
+
+    def _follow(self, tell: Tell) -> None:
+        """For ever: where the stream has broken it goes on with what came after the last event that was heard."""
+        while True:
+            for event in self._events:
+                self._last = event.number
+                if event.kind == "lost":
+                    self._why[event.slice] = event.message
+                elif event.kind == "leaving":
+                    tell(event.slice, True, leaving=True)
+                elif event.kind in ("slice up", "slice down"):
+                    tell(event.slice, event.kind == "slice up", self._why.get(event.slice, ""))
+            self._events.close()
+            if self._closed.wait(_AGAIN_SECONDS):
+                return
+            self._events = self._client.Events(self._target, after=self._last)
 
 
 class Probe:
@@ -95,7 +118,7 @@ class Probe:
 
     def __init__(self, slices: Mapping[int, Sequence[jax.Device]]) -> None:
         self._slices = slices
-        self._tell: Tell = lambda index, up: None
+        self._tell: Tell = lambda index, up, why="", leaving=False: None
         self._closed = False
 
     def start(self, tell: Tell) -> None:

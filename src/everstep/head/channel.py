@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from google.protobuf.message import DecodeError
@@ -130,13 +129,3 @@ class Link(asyncio.Protocol):
             return
         self.welcomed = True
         self.send(wire.ToWorker(welcome=welcome))
-
-
-async def listen(address: str, owner: Owner, token: str) -> asyncio.Server:
-    """Accept workers at "unix:/path" or "host:port" (port 0: any). Raises OSError if the address can't be had."""
-    loop = asyncio.get_running_loop()
-    factory: Callable[[], Link] = lambda: Link(owner, token)  # noqa: E731
-    if address.startswith("unix:"):
-        return await loop.create_unix_server(factory, address.removeprefix("unix:"))
-    host, _, port = address.rpartition(":")
-    return await loop.create_server(factory, host.strip("[]"), int(port))

@@ -94,6 +94,7 @@ class Train:
     """The run. batch: samples per step over all devices, the same whatever slices there are. most: samples per device at one time.
 
     Every so many steps: evaluate, checkpoint, snapshot, log. 0: never. keep: so many checkpoints.
+    checkpoint_timeout: seconds after which one that is not written is given up.
     """
 
     steps: int = 200
@@ -103,13 +104,14 @@ class Train:
     evaluate: int = 100
     evaluate_batches: int = 4
     checkpoint: int = 50
+    checkpoint_timeout: float = 600.0
     keep: int = 3
     snapshot: int = 1
     log: int = 10
     elastic: str = "pause"  # pause, resize, off
 
     def check(self) -> None:
-        _positive(self, "train", "steps", "batch", "most", "evaluate_batches", "keep", "log")
+        _positive(self, "train", "steps", "batch", "most", "evaluate_batches", "checkpoint_timeout", "keep", "log")
         for name in ("evaluate", "checkpoint", "snapshot"):
             _require(getattr(self, name) >= 0, f"train.{name}", f"{getattr(self, name)} is negative")
         _require(self.elastic in ("pause", "resize", "off"), "train.elastic", f"{self.elastic!r} is none of pause, resize, off")

@@ -68,13 +68,13 @@ class Programs:
         abstract = jax.eval_shape(lambda params: {"params": params, "optimizer": self._optimizer.init(params)}, nnx.to_pure_dict(shapes))
         self.shardings = jax.tree_util.tree_map_with_path(self._sharding, abstract)
         self.abstract = jax.tree.map(lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s), abstract, self.shardings)
-        everywhere = NamedSharding(self._mesh, P())
+        self.everywhere = NamedSharding(self._mesh, P())
         shape_of_batch = (self._rounds.rounds, self._rounds.samples)
         tokens = jax.ShapeDtypeStruct((*shape_of_batch, config.model.context + 1), jnp.int32, sharding=self._batch)
         weights = jax.ShapeDtypeStruct(shape_of_batch, jnp.float32, sharding=self._batch)
-        step = jax.jit(self._step, donate_argnums=0, out_shardings=(self.shardings, everywhere))
+        step = jax.jit(self._step, donate_argnums=0, out_shardings=(self.shardings, self.everywhere))
         self._compiled_step = step.lower(self.abstract, tokens, weights).compile()
-        self._compiled_loss = jax.jit(self._loss, out_shardings=everywhere).lower(self.abstract["params"], tokens, weights).compile()
+        self._compiled_loss = jax.jit(self._loss, out_shardings=self.everywhere).lower(self.abstract["params"], tokens, weights).compile()
 
     def start(self) -> State:
         """The first state, from the seed."""

@@ -22,7 +22,7 @@ class Fault:
     at: the name of a command as in ToWorker ("execute", "put", "compile", "build_world"...), "callback" (a program calls the program's
     process), "serve" (another worker reads a shard), "start" (it is about to join) or "welcome" (it has joined).
     after: when that has been done, not before: a program that was started runs by then.
-    how: a signal's name ("KILL", "STOP"...), or "HANG": the thread that comes there stays there.
+    how: a signal's name ("KILL", "STOP", "TERM"...), or "HANG": the thread that comes there stays there.
     """
 
     worker: str
