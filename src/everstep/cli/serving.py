@@ -164,7 +164,7 @@ class _Head:
             self._directory.token.write_text(f"{self._workers}\n")
         lines = [f"waiting for workers at {self._channel}. Start them with (on other machines: a copy of the token file):"]
         for slot in runtime.members.slots.values():
-            place = f"--slice {slot.slice} --worker {slot.worker} --devices {len(slot.devices)}"
+            place = f"--slice {slot.slice} --devices {len(slot.devices)}"
             lines.append(f"  everstep worker --head {self._channel} --token-file {token} {place}")
         log.warning("%s", "\n".join(lines))
 
