@@ -6,7 +6,7 @@ MAXTEXT_PYTHON ?= python3.12
 # Further options for pytest.
 PYTEST ?=
 
-.PHONY: help setup test lint types unit e2e demo test-jax test-maxtext bench torture protos clean
+.PHONY: help setup test lint types unit e2e demo test-jax test-maxtext test-ray bench torture protos clean
 
 help:
 	@echo "make setup      install Everstep with everything for development into $(VENV)"
@@ -14,6 +14,7 @@ help:
 	@echo "make test       lint, types, unit and end-to-end tests"
 	@echo "make test-jax   JAX's own tests, on Everstep beside plain CPU JAX"
 	@echo "make test-maxtext  MaxText on Everstep, with workers that die (MAXTEXT_PYTHON=python3.12 or newer)"
+	@echo "make test-ray   failures on a Ray cluster of several simulated nodes"
 	@echo "make bench      benchmarks, each with a table and a result file"
 	@echo "make torture    kill workers at random, 200 times, while a program trains"
 	@echo "make protos     regenerate the protobuf code"
@@ -48,6 +49,17 @@ demo: setup
 test-jax: setup
 	$(RUN) tools/jax_tests/run.py
 
+# The tests of failures are the same for every launcher; these are the ones that tell most.
+test-ray: $(VENV)-ray/ready
+	$(VENV)-ray/bin/python -m pytest -q $(PYTEST) --launcher ray tests/e2e/test_ray.py tests/e2e/test_failures.py \
+		-k "ray or stopped or several_workers or spare_takes or (killed and serve)"
+
+$(VENV)-ray/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-ray
+	$(VENV)-ray/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-ray/bin/python -m pip install --quiet --editable '.[dev,ray]'
+	touch $@
+
 test-maxtext: .venv-maxtext/ready
 	.venv-maxtext/bin/python tools/maxtext/run.py
 
@@ -75,4 +87,4 @@ protos: .venv-protos/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-protos .venv-maxtext .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-ray .venv-protos .venv-maxtext .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -34,6 +34,7 @@ KEEPERS = {
     "jax": {"elastic", "jax_plugin", "train", "worker"},
     "jaxlib": {"jax_plugin", "worker"},
     "grpc": {"cli", "control", "frontend", "jax_plugin"},
+    "ray": {"launch"},
 }
 
 FILES = sorted(path for path in SOURCE.rglob("*.py"))

@@ -8,6 +8,7 @@ import pathlib
 import pytest
 
 from everstep.cli import options
+from everstep.cli.errors import UsageError
 from everstep.cli.options import Address, HeadOptions
 
 
@@ -52,6 +53,42 @@ def test_the_head_gets_the_options_as_given(tmp_path: pathlib.Path) -> None:
     default = parse("--name", "d")
     assert (default.slices, default.workers_per_slice, default.devices_per_worker) == (1, 1, 1)
     assert parse(*default.arguments()) == default
+
+
+@pytest.mark.parametrize(
+    ("arguments", "launcher", "join"),
+    [
+        ((), "local", None),
+        (("--workers", "external"), "external", Address("127.0.0.1", 0)),
+        (("--join", "10.0.0.1:7"), "external", Address("10.0.0.1", 7)),
+        (("--launcher", "ray"), "ray", Address("127.0.0.1", 0)),
+        (("--launcher", "ray", "--join", "10.0.0.1:7", "--resources", "GPU=8", "--placement", "spread"), "ray", Address("10.0.0.1", 7)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_who_starts_the_workers(arguments: tuple[str, ...], launcher: str, join: Address | None) -> None:
+    given = parse(*arguments)
+    assert (given.launcher, given.join) == (launcher, join)
+    assert parse(*given.arguments()) == given
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--launcher", "local", "--join", "127.0.0.1:0"), "--join is where workers from outside join"),
+        (("--launcher", "slurm"), "invalid choice: 'slurm'"),
+        (("--resources", "GPU=8"), "--resources goes with --launcher ray"),
+        (("--workers", "external", "--placement", "spread"), "--placement goes with --launcher ray"),
+        (("--launcher", "ray", "--token-file", __file__), "--token-file goes with --launcher external"),
+        (("--launcher", "ray", "--resources", "GPU"), "'GPU' is not NAME=AMOUNT"),
+        (("--launcher", "ray", "--ray-address", "ray://10.0.0.1:7"), "is for Ray's client: run this command on a node of the cluster"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_options_that_make_no_sense(arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse(*arguments)
+    assert message in str(raised.value)
 
 
 def test_a_head_without_a_name_gets_one() -> None:

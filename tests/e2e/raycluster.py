@@ -16,12 +16,13 @@ class RayCluster:
     def __init__(self, nodes: int, cpus: int) -> None:
         self._process = subprocess.Popen(
             [sys.executable, os.fspath(_PROGRAM), str(nodes), str(cpus)],
-            env=os.environ | {"RAY_USAGE_STATS_ENABLED": "0"},
+            env=os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120"},  # seconds; on a loaded machine
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         self.address = self._line()
+        assert self.address, "the Ray cluster did not start"
 
     def add(self) -> None:
         """One node more."""

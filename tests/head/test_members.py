@@ -93,3 +93,22 @@ def test_what_is_asked_of_a_place_where_nobody_is() -> None:
         )
 
     run(scenario)
+
+
+def test_a_free_place() -> None:
+    def scenario(members: Members, join: Any) -> None:
+        def name(wish: str) -> str | None:
+            slot = members.vacancy(wish)
+            return slot.name if slot is not None else None
+
+        assert (name(""), name("s0"), name("s1")) == ("s0w0", "s0w0", "s1w0")
+        join("s0w0")
+        assert (name(""), name("s0"), name("s1")) == ("s1w0", None, "s1w0")
+        second = join("s1w0")
+        assert name("") is None
+        lose(members, second)
+        assert name("") == "s1w0"
+        with pytest.raises(Failure, match="this run has no slice '7'"):
+            name("s7")
+
+    run(scenario)

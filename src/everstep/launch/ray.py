@@ -1,7 +1,7 @@
 """Workers on a Ray cluster: an actor for each, which starts the worker as a process of its own on the node where Ray has placed it.
 
 The actor is `local.py` at another place: it gives the worker its token through a pipe, tells how it ended, and passes signals on. It ends
-with the head, which owns it, in whatever way that ends, and the worker ends with the actor. Why so: docs/decisions/0010-ray.md.
+with the head, which owns it, in whatever way that ends, and the worker ends with the actor. Why so: docs/decisions/0012-ray.md.
 
 The workers of a slice are a placement group. When a node is gone Ray finds another place for those of its bundles that were there.
 """
