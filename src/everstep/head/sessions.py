@@ -261,7 +261,7 @@ class Session:
                 array.is_freed = True
                 by_slots.setdefault(array.placement.slots, []).append(array.id)
         for slots, ids in by_slots.items():
-            self._dispatcher.dispatch(None, slots, wire.ToWorker(delete=wire.Delete(arrays=ids)))
+            self._dispatcher.free(slots, ids)
 
     def _pin(self, array: Array, operation: Operation) -> None:
         array.pins += 1
