@@ -219,9 +219,9 @@ def _give(array: wire.StoredArray, contents: list[tuple[storage.Content, list[in
     return Stored.of_shards(array.dtype, kind, world, shards)
 
 
-def _inside(box: wire.Box, part: tuple[slice, ...]) -> tuple[slice, ...]:
-    """The same part, counted from the start of the box."""
-    return tuple(slice(cut.start - start, cut.stop - start) for cut, start in zip(part, box.start, strict=True))
+def _inside(box: wire.Box, part: tuple[slice, ...]) -> tuple[Any, ...]:
+    """The same part, counted from the start of the box. With an ellipsis: NumPy makes a copy of a scalar otherwise."""
+    return *(slice(cut.start - start, cut.stop - start) for cut, start in zip(part, box.start, strict=True)), ...
 
 
 def _error(future: tensorstore.Future[None], what: str) -> Failure | None:
