@@ -1,4 +1,4 @@
-"""Checkpoints by the workers. One is to die while it writes the second, its successor while it reads the first: `checkpoint.py DIRECTORY`."""
+"""Checkpoints by the workers. One dies while it writes the second, its successor while it reads the first: `checkpoint.py DIRECTORY`."""
 
 import sys
 import time
