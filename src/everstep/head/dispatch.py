@@ -279,7 +279,7 @@ class Dispatcher:
         operation.fail(suspicion.failure)
         suspicion.clear(operation)
         self._drop_if_drained(operation)
-        if not operation.drained:
+        if operation.spanning and not operation.drained:
             self._stuck(operation)
 
 
