@@ -61,10 +61,11 @@ def program() -> None:
 
     step = jax.jit(lambda params, batch: jax.tree.map(lambda p, g: p - 0.05 * g, params, jax.grad(loss)(params, batch)), donate_argnums=0)
 
+    probes = [(jax.pmap(lambda x: x + 1, devices=each), np.zeros(len(each))) for each in slices]
+
     def up() -> bool:
-        probes = [jax.pmap(lambda x: x + 1, devices=each)(np.zeros(len(each))) for each in slices]
         try:
-            jax.block_until_ready(probes)
+            jax.block_until_ready([probe(x) for probe, x in probes])
         except jax.errors.JaxRuntimeError as error:
             if "DATA_LOSS" not in str(error):
                 raise
@@ -108,8 +109,8 @@ class Run:
         self.name = f"torture-{uuid.uuid4().hex[:6]}"
         self.slices = slices
         self.logs = tempfile.mkdtemp(prefix="torture-")
-        timeout = ("--heartbeat-timeout", HEARTBEAT_TIMEOUT, "--max-restarts", 100_000, "--steady", 0.1, "--log-directory", self.logs)
-        options = ("--slices", slices, "--spares", spares, *timeout)
+        failure = ("--heartbeat-timeout", HEARTBEAT_TIMEOUT, "--max-restarts", 100_000, "--steady", 0.1, "--grace-period", 0.5)
+        options = ("--slices", slices, "--spares", spares, *failure, "--log-directory", self.logs)
         command = [sys.executable, "-m", "everstep", "run", "--name", self.name, *map(str, options), "--"]
         with open(os.path.join(self.logs, "run.log"), "w") as errors:
             self.process = subprocess.Popen(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import pathlib
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 
 from processes import Running, everstep, wait_for
+
+from everstep.cli import certificates
+from everstep.wire.credentials import Credentials
 
 Start = Callable[..., Running]
 
@@ -66,22 +71,40 @@ def test_programs_run_on_workers_that_joined(start: Start) -> None:
         assert worker.wait(10) == 0
 
 
-def test_a_wrong_token_is_refused(start: Start, tmp_path: os.PathLike[str]) -> None:
+def test_what_is_not_of_this_run_is_refused(start: Start, tmp_path: pathlib.Path) -> None:
+    """Whoever has another run's certificate, or the right token and none; and a worker does not join another run's head."""
     running = start("up", "--join", "127.0.0.1:0")
     assert running.process.stderr is not None
     running.process.stderr.readline()
     command = shlex.split(running.process.stderr.readline())
-    wrong = os.path.join(tmp_path, "token")
-    with open(wrong, "w") as file:
-        file.write("not it")
-    command[command.index("--token-file") + 1] = wrong
-    result = everstep(*command[1:])
-    assert result.returncode == 1
-    assert "the token is not that of this run" in result.stderr
+    at = command.index("--token-file") + 1
+    token = pathlib.Path(command[at]).read_text()
+    _, stranger = certificates.make()
+    refused = {
+        f"{stranger}": "is not of the run that the token belongs to",
+        f"{dataclasses.replace(stranger, token=Credentials.parse(token).token)}": "is not of the run that the token belongs to",
+        f"{dataclasses.replace(Credentials.parse(token), token='guessed')}": "the token is not that of this run",
+        Credentials.parse(token).token: "the whole line",
+        "everstep1.nonsense": "these are no credentials of a run",
+    }
+    for number, (credentials, why) in enumerate(refused.items()):
+        command[at] = str(tmp_path / f"token{number}")
+        pathlib.Path(command[at]).write_text(credentials)
+        result = everstep(*command[1:])
+        assert result.returncode == 1
+        assert why in result.stderr
 
 
-def test_nobody_there() -> None:
-    token = __file__
-    result = everstep("worker", "--head", "127.0.0.1:9", "--slice", "0", "--token-file", token)
+def test_nobody_there(tmp_path: pathlib.Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(str(certificates.make()[1]))
+    result = everstep("worker", "--head", "127.0.0.1:9", "--slice", "0", "--token-file", str(token))
     assert result.returncode == 1
     assert "can't be reached" in result.stderr
+
+
+def test_an_address_that_is_not_ours() -> None:
+    result = everstep("up", "--join", "192.0.2.1:7777")
+    assert result.returncode == 2
+    assert "can't listen at" in result.stderr
+    assert result.stderr.count("\n") == 1

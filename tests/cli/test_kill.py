@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ _HOLD = (sys.executable, "-c", "print('up', flush=True); input()")
 @pytest.fixture(scope="module")
 def running(nothing_left_behind: None) -> Iterator[Running]:
     """Two slices of two workers."""
-    running = Running("run", "--slices", "2", "--workers-per-slice", "2", "--", *_HOLD)
+    running = Running("run", "--slices", "2", "--workers-per-slice", "2", "--grace-period", "0.5", "--", *_HOLD)
     assert running.line() == "up"
     yield running
     running.close()
@@ -44,18 +45,22 @@ def test_victims(text: str, expected: tuple[int, int | None]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "signal", "count"), [("s0w1", "KILL", 1), ("1", "KILL", 2), ("s0w0", "TERM", 1)], ids=["worker", "slice", "asked to leave"]
+    ("name", "signal", "count"), [("s0w1", "KILL", 1), ("1", "KILL", 2), ("s0w0", "TERM", 1)], ids=["worker", "slice", "told to go"]
 )
 def test_killed_and_replaced(running: Running, name: str, signal: str, count: int) -> None:
     before = wait_for(lambda: pids(running), until=lambda pids: len(pids) == 4)
     assert everstep("kill", name, "--signal", signal, "--head", running.name).returncode == 0
-    changed = wait_for(lambda: {n for n, pid in pids(running).items() if pid != before[n]}, until=lambda c: len(c) == count, seconds=30)
+    changed = wait_for(lambda: {n for n, pid in pids(running).items() if pid != before[n]}, until=lambda c: len(c) == count, seconds=60)
     assert all(each.startswith(name if "s" in name else f"s{name}") for each in changed)
     assert len(changed) == count
     told = [(event["kind"], event["worker"]) for event in events(running)]
     for worker in changed:
         order = [kind for kind, who in told if who == worker]
-        assert order[len(order) - order[::-1].index("killed") - 1 :][:4] == ["killed", "lost", "restarting", "joined"]
+        expected = ["killed", *(["leaving"] if signal == "TERM" else []), "lost", "restarting", "joined"]
+        assert order[len(order) - order[::-1].index("killed") - 1 :][: len(expected)] == expected
+    if signal == "TERM":
+        last = next(event for event in reversed(events(running)) if event["kind"] == "lost")
+        assert re.search(r"signal 15 \(SIGTERM\) \(SIGTERM announced it 0\.[5-9] s before\)", str(last["message"]))
     assert [event["number"] for event in events(running)] == list(range(1, len(told) + 1))
 
 

@@ -26,7 +26,6 @@ WRONG = {
     "no port": ["run", "--listen", "127.0.0.1", "--", "true"],
     "a port that can't be": ["run", "--listen", "127.0.0.1:65536", "--", "true"],
     "an address others reach": ["run", "--listen", "0.0.0.0:7777", "--", "true"],
-    "a channel others reach": ["up", "--join", "192.0.2.1:7777"],
     "a name that is a path": ["run", "--name", "../x", "--", "true"],
     "a shared directory that is not there": ["run", "--shared-directory", "/nowhere/at/all", "--", "true"],
     "status of a head that is not there": ["status", "--head", "nobody"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
+import re
 
 import pytest
 from e2e.faults import run
@@ -29,6 +30,14 @@ def test_replica_resize(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_spare_comes_before_anybody_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     lines, _ = run(monkeypatch, [Fault("s0w0", "execute", 5)], (*_THREE, "--spares", "1"), "elastic_loop.py", "pause", "10")
     assert lines == ["slices 0 1 2", "slices 0 1 2", "SliceLostError s0w0", "done"]
+
+
+def test_a_loss_that_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = [Fault("s1w0", "execute", 5, how="TERM")]
+    lines, errors = run(monkeypatch, faults, (*_THREE, "--grace-period", "1"), "elastic_loop.py", "resize", "10")
+    assert lines == ["slices 0 1 2", "leaving 1", "slices 0 2", "SliceLostError s1w0", "slices 0 1 2", "SlicesChanged", "done"]
+    assert "goes within 1 s: SIGTERM" in errors
+    assert re.search(r"is lost: signal 15 \(SIGTERM\) \(SIGTERM announced it 1\.\d s before\)", errors)
 
 
 def test_two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

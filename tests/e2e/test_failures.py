@@ -91,6 +91,14 @@ def test_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.search(r"is lost: no heartbeat for 1\.\d s", lines[0])
 
 
+def test_a_successor_that_hangs_before_it_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = [Fault("s1w0", "execute", 3), Fault("s1w0", "start", how="STOP", incarnation=2)]
+    lines, errors = run(monkeypatch, faults, (*_TWO, "--start-timeout", "8"), "everything.py")
+    _told(lines, errors)
+    assert "worker s1w0 has not joined within 8 s of its start (--start-timeout): it is killed" in errors
+    assert re.search(r"replaced .* incarnation 3", errors)
+
+
 def test_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its heart beats, but it does not start what the others wait for."""
     lines, errors = run(monkeypatch, [Fault("s1w0", "execute", 3, how="HANG")], (*_TWO, "--progress-timeout", "3"), "everything.py")

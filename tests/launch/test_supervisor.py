@@ -22,6 +22,9 @@ class FakeProcess:
         self.signals: list[int] = []
         self.ended: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
 
+    async def started(self) -> None:
+        pass
+
     async def wait(self) -> Exit:
         return await asyncio.shield(self.ended)
 
@@ -47,7 +50,8 @@ class Scene:
     def __init__(self, policy: Policy) -> None:
         self.started: list[FakeProcess] = []
         self.told: list[tuple[object, ...]] = []
-        self.ready: set[str] = set()  # spares that have joined
+        self.ready: set[str] = set()  # spares that can be taken
+        self.joined: set[tuple[str, int]] = set()
         self.supervisor = Supervisor(self, policy, self)
 
     async def start(self, spec: WorkerSpec) -> FakeProcess:
@@ -59,6 +63,9 @@ class Scene:
 
     def exited(self, name: str, incarnation: int, how: str) -> None:
         self.told.append(("exited", name, incarnation, how))
+
+    def has_joined(self, name: str, incarnation: int) -> bool:
+        return (name, incarnation) in self.joined
 
     def take_spare(self, spare: str, name: str, incarnation: int) -> bool:
         return spare in self.ready
@@ -191,3 +198,32 @@ def test_workers_that_live_long_are_restarted_at_once_as_often_as_the_window_all
 def test_what_has_become_steady_starts_afresh() -> None:
     budget = Budget(Policy(max_restarts=100, steady=10))
     assert [budget.spend(0.0, lived) for lived in (1, 1, 1, 20, 1, 1)] == [0, 1, 2, 0, 0, 1]
+
+
+def test_a_process_that_hangs_before_it_has_joined_is_killed() -> None:
+    async def main() -> None:
+        scene = Scene(Policy(spares=2, start_timeout=0.01))
+        scene.joined = {("s0w0", 1), ("spare1", 0), ("s1w0", 2)}
+        await scene.supervisor.start(SPECS)
+        scene.supervisor.started()
+        hung = [process for process in scene.started if (process.spec.name, process.spec.incarnation) not in scene.joined]
+        assert await asyncio.gather(*(process.wait() for process in hung)) == [KILLED, KILLED]
+        await quiet()
+        assert ("restarting", "s1w0", 2, 0.0, None) in scene.told
+        assert [process.ended.done() for process in scene.started] == [False, True, False, True, False]
+
+    asyncio.run(main())
+
+
+def test_a_spare_that_was_taken_is_not_killed_for_it() -> None:
+    async def main() -> None:
+        scene = Scene(Policy(spares=1, start_timeout=0.05))
+        scene.joined = {("s0w0", 1), ("s1w0", 1)}
+        await scene.supervisor.start(SPECS)
+        scene.supervisor.started()
+        scene.ready = {"spare1"}
+        scene.started[0].end()
+        await asyncio.sleep(0.1)
+        assert not scene.started[2].ended.done()
+
+    asyncio.run(main())

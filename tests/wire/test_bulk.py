@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from everstep.wire import bulk
+from everstep.wire.credentials import Credentials
 from everstep.wire.errors import Code, Failure, invalid
 
 TOKEN = "token"
@@ -54,7 +55,7 @@ def place() -> Place:
 def server(request: pytest.FixtureRequest, place: Place, tmp_path: pathlib.Path) -> Iterator[bulk.Server]:
     address = f"unix:{tmp_path}/socket" if request.param == "unix" else f"{request.param}:0"
     try:
-        server = bulk.Server(address, TOKEN, place.provide, place.accept)
+        server = bulk.Server(address, Credentials(TOKEN), place.provide, place.accept)
     except OSError:
         pytest.skip("no IPv6 here")
     yield server
@@ -64,7 +65,7 @@ def server(request: pytest.FixtureRequest, place: Place, tmp_path: pathlib.Path)
 
 @pytest.fixture
 def client() -> Iterator[bulk.Client]:
-    client = bulk.Client(TOKEN)
+    client = bulk.Client(Credentials(TOKEN))
     yield client
     client.close()
 
@@ -88,7 +89,7 @@ def test_put(server: bulk.Server, client: bulk.Client, place: Place) -> None:
 
 def test_large_scattered_put(tmp_path: pathlib.Path, client: bulk.Client) -> None:
     target = bytearray(2 * len(CONTENT))
-    server = bulk.Server(f"unix:{tmp_path}/socket", TOKEN, lambda key: b"", lambda key: memoryview(target))
+    server = bulk.Server(f"unix:{tmp_path}/socket", Credentials(TOKEN), lambda key: b"", lambda key: memoryview(target))
     client.put(server.address, "", CONTENT, 1, 1, [(len(CONTENT), 2)])
     assert target[1::2] == CONTENT
     server.close()
@@ -107,7 +108,7 @@ def test_failures_travel_and_the_connection_goes_on(server: bulk.Server, client:
 
 
 def test_wrong_token(server: bulk.Server) -> None:
-    stranger = bulk.Client("other")
+    stranger = bulk.Client(Credentials("other"))
     with pytest.raises(Failure, match="token") as refused:
         stranger.get(server.address, "anything")
     assert refused.value.code is Code.UNAUTHENTICATED
@@ -123,7 +124,7 @@ def test_server_that_was_replaced(client: bulk.Client, tmp_path: pathlib.Path, p
     """An idle connection that has gone stale is not the caller's trouble."""
     path = tmp_path / "socket"
     for _ in range(2):
-        server = bulk.Server(f"unix:{path}", TOKEN, place.provide)
+        server = bulk.Server(f"unix:{path}", Credentials(TOKEN), place.provide)
         assert client.get(f"unix:{path}", "two") == b"onetwo"
         server.close()
         path.unlink()

@@ -113,6 +113,7 @@ def test_a_wrong_token_gets_no_data(head: Head) -> None:
     import pytest
 
     from everstep.wire import bulk
+    from everstep.wire.credentials import Credentials
     from everstep.wire.errors import Code, Failure
 
     head.spawn(shared=False)
@@ -120,9 +121,9 @@ def test_a_wrong_token_gets_no_data(head: Head) -> None:
     address = head.peers[0].hello.bulk_address
     assert address.startswith("127.0.0.1:")
     with pytest.raises(Failure) as refused:
-        bulk.Client("another token").get(address, "blob/1")
+        bulk.Client(Credentials("another token")).get(address, "blob/1")
     assert refused.value.code == Code.UNAUTHENTICATED
-    client = bulk.Client(TOKEN)
+    client = bulk.Client(Credentials(TOKEN))
     with pytest.raises(Failure) as missing:
         client.get(address, "blob/1")
     client.close()

@@ -8,6 +8,7 @@ from harness import TOKEN, Failed, Head
 
 from everstep.wire import bulk
 from everstep.wire import channel_pb2 as wire
+from everstep.wire.credentials import Credentials
 
 ONES = np.ones((2, 2), np.float32)
 
@@ -152,7 +153,7 @@ def test_get_over_bulk(pair: Head) -> None:
     def nothing(key: str) -> bytes:
         raise AssertionError(key)
 
-    server = bulk.Server("127.0.0.1:0", TOKEN, nothing, lambda key: memoryview(buffer))
+    server = bulk.Server("127.0.0.1:0", Credentials(TOKEN), nothing, lambda key: memoryview(buffer))
     try:
         content = np.arange(16, dtype=np.float32).reshape(4, 4)
         for strides, shape in (((16, 4), (2, 4)), ((4, 16), (2, 4))):

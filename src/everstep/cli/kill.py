@@ -23,7 +23,10 @@ def add_parser(commands: options.Subcommands) -> None:
     )
     parser.add_argument("victim", metavar="SLICE|WORKER", type=victim, help="a slice, e.g. 1, or a worker, e.g. s1w0")
     parser.add_argument(
-        "--signal", choices=_SIGNALS, default="KILL", help="KILL: it is gone; STOP: it hangs (CONT: no longer); TERM: it is asked to leave"
+        "--signal",
+        choices=_SIGNALS,
+        default="KILL",
+        help="KILL: it is gone; STOP: it hangs (CONT: no longer); TERM: it is told to go",
     )
     parser.add_argument("--after", type=options.seconds, metavar="S", help="wait so many seconds first")
     parser.add_argument("--head", type=options.name, metavar="NAME", help="which head, when several run")

@@ -64,6 +64,8 @@ class HeadOptions:
     max_restarts: int
     restart_window: float
     steady: float
+    start_timeout: float
+    grace_period: float
     spares: int
     shared_directory: pathlib.Path | None
     log_directory: pathlib.Path | None
@@ -73,16 +75,14 @@ class HeadOptions:
         """Raises UsageError for an address that others could reach, unless that was asked for."""
         values = {field.name: getattr(namespace, field.name) for field in dataclasses.fields(HeadOptions)}
         options = HeadOptions(**values | {"name": values["name"] or random_name()})
-        if not options.insecure_listen:
-            for option, address in (("--listen", options.listen), ("--join", options.join)):
-                if address is not None and not address.is_loopback:
-                    raise UsageError(_refusal(option, address))
+        if options.listen is not None and not options.listen.is_loopback and not options.insecure_listen:
+            raise UsageError(_refusal(options.listen))
         return options
 
     @property
     def policy(self) -> Policy:
         """When workers are replaced."""
-        return Policy(not self.no_replace, self.max_restarts, self.restart_window, self.spares, self.steady)
+        return Policy(not self.no_replace, self.max_restarts, self.restart_window, self.spares, self.steady, self.start_timeout)
 
     def arguments(self) -> list[str]:
         """The command line that gives these options again."""
@@ -97,12 +97,7 @@ class HeadOptions:
         return line
 
 
-def _refusal(option: str, address: Address) -> str:
-    if option == "--join":
-        return (
-            f"--join {address} is not a loopback address, and the channel to workers is not encrypted: who can listen in on the network "
-            "can read data and the token. Use a private network and say so with --insecure-listen, or a tunnel to a loopback address"
-        )
+def _refusal(address: Address) -> str:
     return (
         f"--listen {address} is not a loopback address, and JAX's client has no TLS: anyone who reaches the port could run code here. "
         f"Listen on 127.0.0.1:{address.port} and use a tunnel (ssh -L {address.port}:127.0.0.1:{address.port} HOST, kubectl port-forward), "
@@ -142,6 +137,12 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
         default=10.0,
         metavar="S",
         help="a worker that ends within so many seconds is restarted after a growing pause (default 10)",
+    )
+    failure.add_argument(
+        "--start-timeout", type=seconds, default=60.0, metavar="S", help="a process that has not joined by then is killed (default 60)"
+    )
+    failure.add_argument(
+        "--grace-period", type=seconds, default=20.0, metavar="S", help="a worker that is told to go (SIGTERM) stays so long (default 20)"
     )
     failure.add_argument("--spares", type=index, default=0, metavar="K", help="processes kept ready to take a dead worker's place at once")
     head = parser.add_argument_group("head")

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import mmap
 import pathlib
+import socket
 from collections.abc import Mapping
 
 from everstep.head.buffers import Buffer
 from everstep.wire import bulk
+from everstep.wire.credentials import Credentials
 from everstep.wire.errors import Code, Failure
 
 
 class RemoteBuffers:
     """Serves the buffers of a runtime under the keys "buffer/<number>"."""
 
-    def __init__(self, address: str, token: str, directory: pathlib.Path) -> None:
-        """Listen at `address` (port 0: any). Raises OSError. directory: where the runtime makes the files that workers fill."""
+    def __init__(self, credentials: Credentials, buffers: Mapping[int, Buffer], directory: pathlib.Path) -> None:
+        """directory: where the runtime makes the files that workers fill."""
         self._directory = directory
-        self._buffers: Mapping[int, Buffer] = {}
-        self._server = bulk.Server(address, token, self._provide, self._accept)
-        self.address = self._server.address
-
-    def serve(self, buffers: Mapping[int, Buffer]) -> None:
-        """These are the buffers from now on."""
         self._buffers = buffers
+        self._server = bulk.Server("", credentials, self._provide, self._accept)
+
+    def serve(self, sock: socket.socket) -> None:
+        """A connection, until it ends."""
+        self._server.serve(sock)
 
     def close(self) -> None:
         self._server.close()

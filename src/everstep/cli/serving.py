@@ -23,9 +23,11 @@ from everstep.cli.rundirectory import RunDirectory
 from everstep.cli.workers import Workers
 from everstep.control import service as control
 from everstep.frontend import service as frontend
+from everstep.head.door import Door
 from everstep.head.runtime import Runtime, RuntimeConfig
 from everstep.launch.local import LocalLauncher
 from everstep.launch.seam import Launcher, WorkerSpec
+from everstep.wire.credentials import Credentials
 
 if TYPE_CHECKING:
     from everstep.worker.coordination import Coordination
@@ -62,7 +64,12 @@ class _Head:
         self._directory = directory
         self._lifeline = lifeline
         self._logs = chosen.log_directory or directory.path
-        self._token = secrets.token_urlsafe(32)
+        if chosen.join is None:
+            self._head = self._workers = Credentials(secrets.token_urlsafe(32))
+        else:
+            from everstep.cli import certificates  # imports cryptography: nothing needs it on one machine
+
+            self._head, self._workers = certificates.make()
         self._shared = directory.make_shared(chosen.shared_directory)
         self._channel = str(chosen.join) if chosen.join else f"unix:{directory.workers_socket}"
         self._target = directory.target()
@@ -71,12 +78,10 @@ class _Head:
     async def run(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
             launcher = LocalLauncher(self._directory.path, self._logs)
-            buffers = self._remote_buffers(stack)
-            runtime = Runtime(self._config(buffers.address if buffers else ""))
+            ports: set[int] = set()
+            runtime = Runtime(self._config(ports))
             stack.push_async_callback(_close, runtime, launcher)
-            if buffers is not None:
-                buffers.serve(runtime.buffers)
-            await self._listen(runtime)
+            await self._listen(runtime, ports, stack)
             workers = Workers(launcher, self._options.policy, runtime)
             stack.callback(workers.close)
             await stack.enter_async_context(self._served(runtime, workers))
@@ -88,47 +93,42 @@ class _Head:
             self._lifeline.tell({"ready": self._ready(runtime)})
             await asyncio.Event().wait()
 
-    def _config(self, bulk_address: str) -> RuntimeConfig:
+    def _config(self, ports: set[int]) -> RuntimeConfig:
+        """ports: of the coordination services that there are at any time."""
         chosen = self._options
-        host = chosen.join.host if chosen.join else "127.0.0.1"
 
         def coordination() -> Coordination:
             from everstep.worker.coordination import Coordination  # imports jaxlib: one worker alone needs none
 
-            return Coordination(host)
+            return Coordination(ports)
 
         return RuntimeConfig(
             slices=chosen.slices,
             workers_per_slice=chosen.workers_per_slice,
             devices_per_worker=chosen.devices_per_worker,
-            token=self._token,
+            token=self._head.token,
             directory=self._shared,
             coordination=coordination,
-            bulk_address=bulk_address,
             heartbeat_interval=min(1.0, chosen.heartbeat_timeout / 5),
             heartbeat_timeout=chosen.heartbeat_timeout,
             progress_timeout=chosen.progress_timeout,
+            grace=chosen.grace_period,
         )
 
-    def _remote_buffers(self, stack: contextlib.AsyncExitStack) -> RemoteBuffers | None:
-        """For workers on other machines, which can't see the shared directory."""
-        join = self._options.join
-        if join is None:
-            return None
+    async def _listen(self, runtime: Runtime, ports: set[int], stack: contextlib.AsyncExitStack) -> None:
+        """For workers: on this machine at a unix socket, else at one port for all that they want."""
         try:
-            buffers = RemoteBuffers(str(options.Address(join.host, 0)), self._token, self._shared)
-        except OSError as error:
-            raise _cannot_listen(str(join), error) from error
-        stack.callback(buffers.close)
-        return buffers
-
-    async def _listen(self, runtime: Runtime) -> None:
-        try:
-            server = await runtime.listen(self._channel)
+            if self._options.join is None:
+                await runtime.listen(str(self._directory.workers_socket))
+                return
+            door = Door(str(self._options.join), self._head)
         except OSError as error:
             raise _cannot_listen(self._channel, error) from error
-        if (join := self._options.join) is not None:
-            self._channel = str(options.Address(join.host, server.sockets[0].getsockname()[1]))
+        buffers = RemoteBuffers(self._head, runtime.buffers, self._shared)
+        door.open(runtime.link, buffers.serve, ports)
+        stack.callback(buffers.close)
+        stack.callback(door.close)
+        self._channel = door.address
 
     @contextlib.asynccontextmanager
     async def _served(self, runtime: Runtime, workers: Workers) -> AsyncIterator[None]:
@@ -155,7 +155,7 @@ class _Head:
                 incarnation=1,
                 devices=len(slot.devices),
                 head=self._channel,
-                token=self._token,
+                token=str(self._workers),
                 shared_directory=str(self._shared),
             )
             for slot in runtime.members.slots.values()
@@ -164,7 +164,7 @@ class _Head:
     def _ask_for_workers(self, runtime: Runtime) -> None:
         token = self._directory.token
         token.touch(mode=0o600)
-        token.write_text(self._token + "\n")
+        token.write_text(f"{self._workers}\n")
         lines = [f"waiting for workers at {self._channel}. Start them with (on other machines: a copy of the token file):"]
         for slot in runtime.members.slots.values():
             place = f"--slice {slot.slice} --worker {slot.worker} --devices {len(slot.devices)}"

@@ -61,6 +61,9 @@ class Workers:
     def exited(self, name: str, incarnation: int, how: str) -> None:
         self._runtime.worker_exited(name, incarnation, how)
 
+    def has_joined(self, name: str, incarnation: int) -> bool:
+        return self._runtime.has_joined(name, incarnation)
+
     def take_spare(self, spare: str, name: str, incarnation: int) -> bool:
         return self._runtime.take_spare(spare, name, incarnation)
 

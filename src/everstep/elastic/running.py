@@ -56,6 +56,11 @@ class Attempt:
         """Those of the slices to use, slice by slice."""
         return [device for each in self.slices for device in each.devices]
 
+    @property
+    def leaving(self) -> tuple[Slice, ...]:
+        """Those of the slices to use that have been told to go, and will soon be lost."""
+        return tuple(each for each in self._watched.leaving if each.index in self.losses)
+
     def boundary(self) -> None:
         """The loop is between two steps, and could be called again from here.
 

@@ -53,6 +53,7 @@ class Slices:
         self._up = frozenset(by_index)
         self._losses = dict.fromkeys(by_index, 0)
         self._why = dict.fromkeys(by_index, "")
+        self._leaving: frozenset[int] = frozenset()
         self._callbacks: list[Callable[[Change], None]] = []
         self._source = sources.find({s.index: s.devices for s in self.all}) if source is None else source
         self._source.start(self._tell)
@@ -73,6 +74,12 @@ class Slices:
         self._source.refresh()
         with self._changed:
             return tuple(each for each in self.all if each.index in self._up)
+
+    @property
+    def leaving(self) -> tuple[Slice, ...]:
+        """Those of them that have been told to go and will soon be down: now is the time to save what only they hold."""
+        with self._changed:
+            return tuple(each for each in self.all if each.index in self._leaving)
 
     def losses(self, index: int) -> int:
         """How often that slice has gone down while it was watched."""
@@ -138,11 +145,14 @@ class Slices:
         finally:
             remove()
 
-    def _tell(self, index: int, up: bool, why: str = "") -> None:
-        """The source has news, perhaps old ones. why: it is down."""
+    def _tell(self, index: int, up: bool, why: str = "", leaving: bool = False) -> None:
+        """The source has news, perhaps old ones. See `sources.Tell`."""
         with self._changed:
+            if leaving and index in self._up:
+                self._leaving |= {index}
             if index not in self._losses or (index in self._up) == up:
                 return
+            self._leaving -= {index}
             self._up = self._up | {index} if up else self._up - {index}
             self._losses[index] += not up
             self._why[index] = self._why[index] if up else why

@@ -15,8 +15,8 @@ import numpy as np
 class Tell(Protocol):
     """Takes news."""
 
-    def __call__(self, index: int, up: bool, why: str = "") -> None:
-        """index: of a slice. why: it is down, if that is known."""
+    def __call__(self, index: int, up: bool, why: str = "", leaving: bool = False) -> None:
+        """index: of a slice. why: it is down, if that is known. leaving: it has been told to go, and will soon be down."""
 
 
 _PROBE_SECONDS = 1.0  # between probes while somebody waits
@@ -101,6 +101,8 @@ class Head:
                 self._last = event.number
                 if event.kind == "lost":
                     self._why[event.slice] = event.message
+                elif event.kind == "leaving":
+                    tell(event.slice, True, leaving=True)
                 elif event.kind in ("slice up", "slice down"):
                     tell(event.slice, event.kind == "slice up", self._why.get(event.slice, ""))
             self._events.close()
@@ -116,7 +118,7 @@ class Probe:
 
     def __init__(self, slices: Mapping[int, Sequence[jax.Device]]) -> None:
         self._slices = slices
-        self._tell: Tell = lambda index, up, why="": None
+        self._tell: Tell = lambda index, up, why="", leaving=False: None
         self._closed = False
 
     def start(self, tell: Tell) -> None:

@@ -80,13 +80,13 @@ class Buffer:
             raise _no_room(size, error) from error
         return self._path
 
-    def source(self, shared: bool, bulk_address: str) -> wire.Source:
+    def source(self, shared: bool) -> wire.Source:
         """Where a worker finds the content: inline, by name if it shares the directory, else from the head's bulk server."""
         if self._path is not None and shared:
             return wire.Source(path=str(self._path), size=self.size)
         if self.size <= INLINE:
             return wire.Source(inline=bytes(self.view()), size=self.size)
-        return wire.Source(bulk=wire.Bulk(address=bulk_address, key=f"buffer/{self.number}"), size=self.size)
+        return wire.Source(bulk=wire.Bulk(key=f"buffer/{self.number}"), size=self.size)
 
     def view(self) -> memoryview:
         """The content. Raises the Failure if it will never come."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from google.protobuf.message import DecodeError
@@ -42,6 +41,7 @@ class Link(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self.greeted = False  # it has said who it is
         self.welcomed = False
+        self.last_seen = 0.0  # loop time, seconds; of one that waits for its welcome
         self.member: Member | None = None  # set by the owner when it joins
         self.cause = "connection closed"
 
@@ -101,7 +101,9 @@ class Link(asyncio.Protocol):
         message = wire.ToHead.FromString(data)
         if self.welcomed:
             self._owner.reported(self, message)
-        else:
+            return
+        self.last_seen = asyncio.get_running_loop().time()
+        if not self.greeted:
             self.greet(message.hello)
 
     def greet(self, hello: wire.Hello) -> None:
@@ -127,13 +129,3 @@ class Link(asyncio.Protocol):
             return
         self.welcomed = True
         self.send(wire.ToWorker(welcome=welcome))
-
-
-async def listen(address: str, owner: Owner, token: str) -> asyncio.Server:
-    """Accept workers at "unix:/path" or "host:port" (port 0: any). Raises OSError if the address can't be had."""
-    loop = asyncio.get_running_loop()
-    factory: Callable[[], Link] = lambda: Link(owner, token)  # noqa: E731
-    if address.startswith("unix:"):
-        return await loop.create_unix_server(factory, address.removeprefix("unix:"))
-    host, _, port = address.rpartition(":")
-    return await loop.create_server(factory, host.strip("[]"), int(port))

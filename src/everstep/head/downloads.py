@@ -61,7 +61,7 @@ def fetch(runtime: Runtime, array: Array, buffer: Buffer, byte_strides: tuple[in
         if path is not None and runtime.members.shares_directory(slot):
             get.path = str(path)
         elif path is not None:
-            get.bulk.CopyFrom(wire.Bulk(address=runtime.config.bulk_address, key=f"buffer/{buffer.number}"))
+            get.bulk.CopyFrom(wire.Bulk(key=f"buffer/{buffer.number}"))
         for device, box in held:
             get.pieces.add(device=device, box=wire.Box(start=box.start, size=box.size) if box is not None else None)
         messages[slot] = wire.ToWorker(get=get)

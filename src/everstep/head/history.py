@@ -38,6 +38,10 @@ class History:
         """A suspected one was heard of again."""
         self._warn(Kind.HEARD, member, f"worker {_name(member)} was heard of again")
 
+    def leaving(self, member: Member, reason: str, seconds: float) -> None:
+        """It has been told to go, and does within so many seconds."""
+        self._warn(Kind.LEAVING, member, f"worker {_name(member)} goes within {seconds:g} s: {reason}", reason=reason, seconds=seconds)
+
     def fenced(self, member: Member, why: str) -> None:
         """It is taken for dead and being killed."""
         self._warn(Kind.FENCED, member, f"worker {_name(member)} is taken for dead and killed: {why}", cause=why)

@@ -22,6 +22,14 @@ class Slot:
     devices: tuple[int, ...]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Notice:
+    """A worker has been told to go. at: seconds since 1970."""
+
+    at: float
+    reason: str
+
+
 @dataclasses.dataclass(slots=True, eq=False)
 class Member:
     """A worker process that has joined."""
@@ -37,6 +45,7 @@ class Member:
     is_up: bool = False  # a world includes it: programs can use it
     is_suspected: bool = False  # it has been silent for long
     verdict: str = ""  # why it is being killed, if it is
+    notice: Notice | None = None  # it has been told to go
     progressed_at: float = 0.0  # loop time of the end of its last program
     started: int = 0  # highest number of an operation whose program it has started, as of its last heartbeat
     platform_version: str = ""
@@ -170,6 +179,8 @@ class Members:
 def lost(member: Member, cause: str, at: float) -> Failure:
     """The error that everything on a dead worker ends with. at: seconds since 1970."""
     slot = member.slot
+    if member.notice is not None:
+        cause += f" ({member.notice.reason} announced it {at - member.notice.at:.1f} s before)"
     return Failure(
         Code.DATA_LOSS,
         f"worker {slot.name} (slice {slot.slice}, incarnation {member.incarnation}, pid {member.pid}) is lost: {cause}, at {clock(at)} UTC",

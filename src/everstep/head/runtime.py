@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from everstep.head import channel
 from everstep.head.arrays import Placement
 from everstep.head.buffers import Buffer
 from everstep.head.callbacks import Callbacks
 from everstep.head.channel import Link
 from everstep.head.dispatch import Dispatcher
 from everstep.head.history import History
-from everstep.head.members import Device, Member, Members, lost
+from everstep.head.members import Device, Member, Members, Notice, lost
 from everstep.head.operations import Operation
 from everstep.head.programs import Programs
 from everstep.head.sessions import Session
@@ -33,6 +32,8 @@ from everstep.wire import frames
 
 log = logging.getLogger(__name__)
 
+_PATIENCE = 0.7  # of the heartbeat timeout: whoever is declared dead for its silence has ended itself by then, out of reach as it is
+SPARE_SILENCE = 3.0  # seconds after which a spare, which beats every second, is not taken
 EXIT_NEWS = 0.05  # seconds to wait for the launcher to say how a process ended whose connection has closed
 
 
@@ -41,7 +42,7 @@ class RuntimeConfig:
     """What a run is made of.
 
     token: by which workers prove that they belong to it. directory: shared with the workers of this host, for host buffers.
-    coordination: makes the service that one world's collectives need. bulk_address: of this process's bulk server.
+    coordination: makes the service that one world's collectives need.
     heartbeat_interval, heartbeat_timeout, progress_timeout: seconds; a progress_timeout of None: never.
     """
 
@@ -51,10 +52,10 @@ class RuntimeConfig:
     token: str
     directory: pathlib.Path
     coordination: Callable[[], Coordination]
-    bulk_address: str = ""
     heartbeat_interval: float = 1.0
     heartbeat_timeout: float = 10.0
     progress_timeout: float | None = None
+    grace: float = 20.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -95,11 +96,15 @@ class Runtime:
 
     # ------------------------------------------------------------------ for the composition
 
-    async def listen(self, address: str) -> asyncio.Server:
-        """Accept workers at "unix:/path" or "host:port". Raises OSError."""
-        server = await channel.listen(address, self, self.config.token)
-        self._watching = asyncio.ensure_future(self._watch().run(self.config.heartbeat_interval))
-        return server
+    async def listen(self, path: str) -> None:
+        """Accept workers at a unix socket. Raises OSError."""
+        await asyncio.get_running_loop().create_unix_server(self.link, path)
+
+    def link(self) -> Link:
+        """For a connection that may be a worker's."""
+        if self._watching is None:
+            self._watching = asyncio.ensure_future(self._watch().run(self.config.heartbeat_interval))
+        return Link(self, self.config.token)
 
     def worker_exited(self, name: str, incarnation: int, how: str) -> None:
         """The launcher tells how a worker's process ended, e.g. "exit code 1"."""
@@ -108,11 +113,16 @@ class Runtime:
         if member is not None and member.incarnation == incarnation:
             self._lose(member, how)
 
+    def has_joined(self, name: str, incarnation: int) -> bool:
+        """Whether this incarnation of a worker has been here, or, for 0, whether a spare has."""
+        return self.members.incarnation(name) >= incarnation if incarnation else name in self._spares
+
     def take_spare(self, name: str, slot: str, incarnation: int) -> bool:
         """Let a spare that waits under this name fill a slot. False if it has not joined yet, or is gone."""
-        hello, link = self._spares.pop(name, (None, None))
-        if hello is None or link is None:
+        hello, link = self._spares.get(name, (None, None))
+        if hello is None or link is None or asyncio.get_running_loop().time() - link.last_seen > SPARE_SILENCE:
             return False
+        del self._spares[name]
         hello.name, hello.incarnation, hello.spare = slot, incarnation, False
         link.greet(hello)
         return link.welcomed
@@ -186,6 +196,8 @@ class Runtime:
             version=frames.VERSION,
             device_ids=member.slot.devices,
             heartbeat_interval=self.config.heartbeat_interval,
+            grace=self.config.grace,
+            patience=_PATIENCE * self.config.heartbeat_timeout,
             name=member.slot.name,
             incarnation=member.incarnation,
         )
@@ -200,6 +212,9 @@ class Runtime:
         if kind == "heartbeat":
             beat = message.heartbeat
             member.arrays, member.bytes, member.programs, member.started = beat.arrays, beat.bytes, beat.programs, beat.started
+        elif kind == "notice":
+            member.notice = Notice(time.time(), message.notice.reason)
+            self.history.leaving(member, message.notice.reason, message.notice.seconds)
         elif kind == "callback_call":
             self.callbacks.call(member, message.callback_call)
         elif kind == "blob_ready":

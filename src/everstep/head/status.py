@@ -53,9 +53,11 @@ def describe(runtime: Runtime) -> dict[str, Any]:
 
 
 def _state(member: Member | None) -> str:
-    """lost, joining (no world includes it yet), suspected (silent for long) or up."""
+    """lost, joining (no world includes it yet), leaving (told to go), suspected (silent for long) or up."""
     if member is None:
         return "lost"
     if not member.is_up:
         return "joining"
+    if member.notice is not None:
+        return "leaving"
     return "suspected" if member.is_suspected else "up"

@@ -73,4 +73,4 @@ def _announce(runtime: Runtime, operation: Operation, buffer: Buffer, slots: Seq
 
 
 def _source(runtime: Runtime, buffer: Buffer, slot: str) -> wire.Source:
-    return buffer.source(runtime.members.shares_directory(slot), runtime.config.bulk_address)
+    return buffer.source(runtime.members.shares_directory(slot))

@@ -91,6 +91,9 @@ class LocalProcess:
         finally:
             os.close(self._lifeline)
 
+    async def started(self) -> None:
+        """It runs as soon as it is there."""
+
     async def wait(self) -> Exit:
         return await asyncio.shield(self.ended)
 

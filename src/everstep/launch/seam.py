@@ -70,6 +70,9 @@ class Process(Protocol):
     def pid(self) -> int:
         """Process id on its host; 0 if the launcher can't know it."""
 
+    async def started(self) -> None:
+        """Returns when it runs, or has ended: where there is no room for it, it may have to wait."""
+
     async def wait(self) -> Exit:
         """Returns when the process has ended. May be awaited by several."""
 

@@ -27,6 +27,7 @@ class Policy:
 
     replace: whether at all. max_restarts: so many per worker within `window` seconds, then none any more. spares: processes kept ready.
     steady: seconds after which a worker counts as one that works; those that end earlier are restarted after a growing pause.
+    start_timeout: a process that has not joined so many seconds after it began to run is killed.
     """
 
     replace: bool = True
@@ -34,6 +35,7 @@ class Policy:
     window: float = 600.0
     spares: int = 0
     steady: float = 10.0
+    start_timeout: float = 60.0
 
 
 class Budget:
@@ -65,6 +67,9 @@ class Owner(Protocol):
 
     def exited(self, name: str, incarnation: int, how: str) -> None:
         """A worker's process has ended, e.g. with "exit code 1"."""
+
+    def has_joined(self, name: str, incarnation: int) -> bool:
+        """Whether the head has heard from that process; of spares the incarnation is 0."""
 
     def take_spare(self, spare: str, name: str, incarnation: int) -> bool:
         """Let a spare have a worker's place. False if it is not ready."""
@@ -133,7 +138,9 @@ class Supervisor:
             task.cancel()
 
     async def _fill(self, place: _Place, spec: WorkerSpec) -> None:
-        self._settle(place, spec, await self._launcher.start(spec))
+        process = await self._launcher.start(spec)
+        self._settle(place, spec, process)
+        self._run(self._expect(spec, process))
 
     def _settle(self, place: _Place, spec: WorkerSpec, process: Process) -> None:
         place.spec, place.process, place.since = spec, process, self._now()
@@ -145,6 +152,18 @@ class Supervisor:
         process = await self._launcher.start(spec)
         self._spares[spec.name] = process
         self._run(self._watch_spare(spec.name, process))
+        self._run(self._expect(spec, process))
+
+    async def _expect(self, spec: WorkerSpec, process: Process) -> None:
+        """Kill a process that hangs before it has joined: nothing else would ever find it."""
+        await process.started()
+        await asyncio.sleep(self._policy.start_timeout)
+        if spec.spare and spec.name not in self._spares:
+            return  # it has a place by now, or has ended
+        if not self._owner.has_joined(spec.name, spec.incarnation):
+            timeout = self._policy.start_timeout
+            log.error("worker %s has not joined within %g s of its start (--start-timeout): it is killed", spec.name, timeout)
+            await process.kill()
 
     async def _watch(self, place: _Place, spec: WorkerSpec, process: Process) -> None:
         end = await process.wait()

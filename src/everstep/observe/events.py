@@ -21,6 +21,7 @@ class Kind(enum.StrEnum):
     SUSPECTED = "suspected"  # a worker has been silent for long
     HEARD = "heard"  # a suspected worker was heard of again
     FENCED = "fenced"  # a worker that is taken for dead is being killed
+    LEAVING = "leaving"  # a worker has been told to go, and does soon
     KILLED = "killed"  # somebody asked for it: `everstep kill`
     LOST = "lost"  # a worker is dead
     RESTARTING = "restarting"  # a process for its place is about to be started

@@ -89,20 +89,24 @@ class DeviceInfo(_message.Message):
     def __init__(self, platform: _Optional[str] = ..., kind: _Optional[str] = ..., memory_kinds: _Optional[_Iterable[str]] = ..., default_memory_kind: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("version", "refused", "device_ids", "heartbeat_interval", "name", "incarnation")
+    __slots__ = ("version", "refused", "device_ids", "heartbeat_interval", "name", "incarnation", "grace", "patience")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     DEVICE_IDS_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    GRACE_FIELD_NUMBER: _ClassVar[int]
+    PATIENCE_FIELD_NUMBER: _ClassVar[int]
     version: int
     refused: str
     device_ids: _containers.RepeatedScalarFieldContainer[int]
     heartbeat_interval: float
     name: str
     incarnation: int
-    def __init__(self, version: _Optional[int] = ..., refused: _Optional[str] = ..., device_ids: _Optional[_Iterable[int]] = ..., heartbeat_interval: _Optional[float] = ..., name: _Optional[str] = ..., incarnation: _Optional[int] = ...) -> None: ...
+    grace: float
+    patience: float
+    def __init__(self, version: _Optional[int] = ..., refused: _Optional[str] = ..., device_ids: _Optional[_Iterable[int]] = ..., heartbeat_interval: _Optional[float] = ..., name: _Optional[str] = ..., incarnation: _Optional[int] = ..., grace: _Optional[float] = ..., patience: _Optional[float] = ...) -> None: ...
 
 class ToWorker(_message.Message):
     __slots__ = ("op", "welcome", "stop", "connect_world", "build_world", "break_world", "drop_world", "compile", "load", "unload", "describe", "execute", "put", "buffer_ready", "get", "assemble", "build", "bitcast", "delete", "callback_result")
@@ -430,9 +434,10 @@ class HostValue(_message.Message):
     def __init__(self, dtype: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ToHead(_message.Message):
-    __slots__ = ("hello", "heartbeat", "done", "world_connected", "compiled", "blob_ready", "described", "got", "callback_call")
+    __slots__ = ("hello", "heartbeat", "notice", "done", "world_connected", "compiled", "blob_ready", "described", "got", "callback_call")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    NOTICE_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
     WORLD_CONNECTED_FIELD_NUMBER: _ClassVar[int]
     COMPILED_FIELD_NUMBER: _ClassVar[int]
@@ -442,6 +447,7 @@ class ToHead(_message.Message):
     CALLBACK_CALL_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     heartbeat: Heartbeat
+    notice: Notice
     done: Done
     world_connected: WorldConnected
     compiled: Compiled
@@ -449,7 +455,15 @@ class ToHead(_message.Message):
     described: Described
     got: Got
     callback_call: CallbackCall
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., world_connected: _Optional[_Union[WorldConnected, _Mapping]] = ..., compiled: _Optional[_Union[Compiled, _Mapping]] = ..., blob_ready: _Optional[_Union[BlobReady, _Mapping]] = ..., described: _Optional[_Union[Described, _Mapping]] = ..., got: _Optional[_Union[Got, _Mapping]] = ..., callback_call: _Optional[_Union[CallbackCall, _Mapping]] = ...) -> None: ...
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., notice: _Optional[_Union[Notice, _Mapping]] = ..., done: _Optional[_Union[Done, _Mapping]] = ..., world_connected: _Optional[_Union[WorldConnected, _Mapping]] = ..., compiled: _Optional[_Union[Compiled, _Mapping]] = ..., blob_ready: _Optional[_Union[BlobReady, _Mapping]] = ..., described: _Optional[_Union[Described, _Mapping]] = ..., got: _Optional[_Union[Got, _Mapping]] = ..., callback_call: _Optional[_Union[CallbackCall, _Mapping]] = ...) -> None: ...
+
+class Notice(_message.Message):
+    __slots__ = ("reason", "seconds")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    seconds: float
+    def __init__(self, reason: _Optional[str] = ..., seconds: _Optional[float] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
     __slots__ = ("arrays", "bytes", "programs", "started")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import socket
 import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from everstep.wire.stream import Stream
 
 VERSION = 2  # of channel.proto: raise it whenever a change there would be misread by an older peer
 MAX_FRAME = 1 << 30  # bytes; data travels in bulk, so a larger frame is nonsense
@@ -30,8 +34,8 @@ def length(header: bytes | bytearray) -> int:
     return int(claimed)
 
 
-def receive(sock: socket.socket) -> bytes | None:
-    """The next message from a blocking socket, or None when the peer has closed. Raises FrameError, OSError."""
+def receive(sock: socket.socket | Stream) -> bytes | None:
+    """The next message from a blocking connection, or None when the peer has closed. Raises FrameError, OSError."""
     header = _receive_exactly(sock, _LENGTH.size)
     if header is None:
         return None
@@ -41,7 +45,7 @@ def receive(sock: socket.socket) -> bytes | None:
     return message
 
 
-def _receive_exactly(sock: socket.socket, count: int) -> bytes | None:
+def _receive_exactly(sock: socket.socket | Stream, count: int) -> bytes | None:
     buffer = bytearray(count)
     view, got = memoryview(buffer), 0
     while got < count:

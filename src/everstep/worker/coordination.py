@@ -35,16 +35,18 @@ def join(service: str) -> Any:
 class Coordination:
     """The service of one world. Calls block for milliseconds."""
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
-        """host: the address that workers reach this process by."""
-        self._host = host
+    def __init__(self, ports: set[int] | None = None) -> None:
+        """ports: its port is in there as long as it is open."""
+        self._ports = ports if ports is not None else set()
+        self._port = 0
         self._address = ""
         self._service: Any = None
 
     def open(self) -> str:
         """Start it. Returns its address. Raises RuntimeError if no port can be had."""
         for attempt in range(_ATTEMPTS):
-            self._address = f"[{self._host}]:{self._free_port()}" if ":" in self._host else f"{self._host}:{self._free_port()}"
+            self._port = _free_port()
+            self._address = f"127.0.0.1:{self._port}"
             try:
                 self._service = _jax.get_distributed_runtime_service(
                     self._address, num_nodes=1, heartbeat_timeout=_NEVER, shutdown_timeout=_SHUTDOWN_SECONDS, recoverable=True
@@ -53,6 +55,7 @@ class Coordination:
             except RuntimeError:  # somebody else took the port
                 if attempt == _ATTEMPTS - 1:
                     raise
+        self._ports.add(self._port)
         return self._address
 
     def immunise(self) -> None:
@@ -64,12 +67,13 @@ class Coordination:
 
     def close(self) -> None:
         """Stop it. Its world must be broken up or its workers gone."""
+        self._ports.discard(self._port)
         service, self._service = self._service, None
         if service is not None:
             with contextlib.suppress(Exception):
                 service.shutdown()
 
-    def _free_port(self) -> int:
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        with socket.create_server((self._host, 0), family=family) as probe:
-            return int(probe.getsockname()[1])
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])

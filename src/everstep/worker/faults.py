@@ -20,9 +20,9 @@ class Fault:
     """What happens to a worker the `nth` time that it comes to a point.
 
     at: the name of a command as in ToWorker ("execute", "put", "compile", "build_world"...), "callback" (a program calls the program's
-    process), "serve" (another worker reads a shard) or "welcome" (it has joined).
+    process), "serve" (another worker reads a shard), "start" (it is about to join) or "welcome" (it has joined).
     after: when that has been done, not before: a program that was started runs by then.
-    how: a signal's name ("KILL", "STOP"...), or "HANG": the thread that comes there stays there.
+    how: a signal's name ("KILL", "STOP", "TERM"...), or "HANG": the thread that comes there stays there.
     """
 
     worker: str
@@ -48,7 +48,7 @@ class Faults:
         return Faults([Fault(**each) for each in json.loads(os.environ.get(VARIABLE, "[]"))])
 
     def begin(self, worker: str, incarnation: int) -> None:
-        """This process has got its place."""
+        """This is which worker this process is; a spare is told it later."""
         self._faults = [fault for fault in self._script if (fault.worker, fault.incarnation) == (worker, incarnation)]
 
     def reach(self, point: str, *, after: bool = False) -> None:

@@ -9,12 +9,13 @@ import threading
 from everstep.wire import channel_pb2 as wire
 from everstep.wire import frames
 from everstep.wire.errors import Failure
+from everstep.wire.stream import Stream
 
 
 class Reporter:
     """The sending end of the channel."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket | Stream) -> None:
         self._sock = sock
         self._lock = threading.Lock()
 

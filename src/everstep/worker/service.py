@@ -6,12 +6,15 @@ import logging
 import os
 import pathlib
 import socket
+import ssl
 import sys
+import threading
 
-from everstep.wire import bulk
+from everstep.wire import addresses, bulk, door
 from everstep.wire import channel_pb2 as wire
+from everstep.wire.credentials import Credentials
 from everstep.wire.errors import Code, Failure
-from everstep.worker import channel, xla
+from everstep.worker import channel, leaving, xla
 from everstep.worker.arrays import Arrays
 from everstep.worker.callbacks import Callbacks
 from everstep.worker.cpu import CpuPlatform
@@ -21,6 +24,7 @@ from everstep.worker.main import Options
 from everstep.worker.programs import Compiler
 from everstep.worker.reports import Reporter
 from everstep.worker.transfers import Transfers
+from everstep.worker.tunnel import Tunnel
 from everstep.worker.world import World, Worlds
 
 log = logging.getLogger(__name__)
@@ -33,13 +37,18 @@ def serve(options: Options) -> int:
     """Join the head and do what it says; the process ends in here. Returns an exit status only if it can't join."""
     platform = CpuPlatform(options.devices, options.keep_combiner)
     try:
-        sock = channel.connect(options.head)
-    except OSError as error:
-        print(f"everstep worker {options.name}: the head at {options.head} can't be reached: {error}", file=sys.stderr)
+        credentials = Credentials.parse(options.token)
+        sock = channel.connect(options.head, credentials)
+    except (OSError, ValueError) as error:
+        how = "is not of the run that the token belongs to" if isinstance(error, ssl.SSLError) else "can't be reached"
+        print(f"everstep worker {options.name}: the head at {options.head} {how}: {error}", file=sys.stderr)
         return _NOT_JOINED
-    worker = Worker(options, platform, sock)
+    worker = Worker(options, credentials, platform, sock)
+    FAULTS.begin(options.name, options.incarnation)
+    FAULTS.reach("start")
     try:
-        welcome = channel.join(sock, worker.hello())
+        channel.greet(sock, worker.hello())
+        welcome = worker.wait_for_welcome()
         FAULTS.begin(welcome.name, welcome.incarnation)
         FAULTS.reach("welcome")
         log.info("worker %s joined as incarnation %d", welcome.name, welcome.incarnation)
@@ -64,8 +73,9 @@ def serve(options: Options) -> int:
 class Worker:
     """The parts."""
 
-    def __init__(self, options: Options, platform: CpuPlatform, sock: socket.socket) -> None:
+    def __init__(self, options: Options, credentials: Credentials, platform: CpuPlatform, sock: channel.Connection) -> None:
         self._options = options
+        self._credentials = credentials
         self._sock = sock
         self._host = options.host or ("127.0.0.1" if sock.family == socket.AF_UNIX else str(sock.getsockname()[0]))
         self._platform = platform
@@ -73,14 +83,16 @@ class Worker:
         self._arrays = Arrays()
         self._callbacks = Callbacks(self._reporter)
         self._worlds = Worlds(lambda number: platform.world(number, self._host), self._reporter, self._broken, self._dropped)
-        self._transfers = Transfers(self._arrays, self._worlds, self._reporter, options.token)
+        head = bulk.Client(credentials, lambda _: door.call_for_data(options.head, credentials))
+        self._transfers = Transfers(self._arrays, self._worlds, self._reporter, bulk.Client(credentials), head)
         self._executor = Executor(self._arrays, self._worlds, Compiler(self._callbacks, platform.stand_in), self._transfers, self._reporter)
         self._socket_file: pathlib.Path | None = None
-        self._server = bulk.Server(self._bulk_address(), options.token, self._provide)
+        self._server = bulk.Server(self._bulk_address(), credentials, self._provide)
+        self._tunnels: dict[int, Tunnel] = {}
 
     def hello(self) -> wire.Hello:
         return wire.Hello(
-            token=self._options.token,
+            token=self._credentials.token,
             name=self._options.name,
             slice=self._options.slice,
             worker=self._options.worker,
@@ -95,15 +107,27 @@ class Worker:
             platform_version=self._platform.version,
         )
 
+    def wait_for_welcome(self) -> wire.Welcome:
+        """Raises Refused, OSError."""
+        waiting = threading.Event()
+        if self._options.spare:
+            channel.beat(self._reporter, self._arrays, self._executor, _HEARTBEAT_SECONDS, waiting)
+        try:
+            return channel.welcome(self._sock, spare=self._options.spare)
+        finally:
+            waiting.set()
+
     def work(self, welcome: wire.Welcome) -> str:
         """Until the head says stop or is gone. Returns what it was."""
         self._executor.start()
-        channel.beat(self._reporter, self._arrays, self._executor, welcome.heartbeat_interval or _HEARTBEAT_SECONDS)
+        channel.end_with_the_head(self._sock, welcome.patience)
+        leaving.on_request(self._reporter, welcome.grace)
+        channel.beat(self._reporter, self._arrays, self._executor, welcome.heartbeat_interval or _HEARTBEAT_SECONDS, threading.Event())
         beside: dict[str, channel.Action] = {
-            "connect_world": self._worlds.connect,
+            "connect_world": self._connect_world,
             "build_world": self._worlds.build,
             "break_world": self._worlds.break_up,
-            "drop_world": self._worlds.drop,
+            "drop_world": self._drop_world,
             "buffer_ready": self._transfers.buffers.ready,
             "callback_result": self._callbacks.answer,
         }
@@ -120,6 +144,17 @@ class Worker:
         if failure.code is Code.DATA_LOSS:  # else its members all live, and what they send each other comes
             self._transfers.abandon(failure)
 
+    def _connect_world(self, op: int, message: wire.ConnectWorld) -> None:
+        if not addresses.is_unix(self._options.head):
+            tunnel = self._tunnels[message.world] = Tunnel(self._options.head, self._credentials, message.service)
+            message.service = tunnel.address
+        self._worlds.connect(op, message)
+
+    def _drop_world(self, op: int, message: wire.DropWorld) -> None:
+        self._worlds.drop(op, message)
+        if (tunnel := self._tunnels.pop(message.world, None)) is not None:
+            tunnel.close()
+
     def _dropped(self, world: World) -> None:
         self._executor.forget(world)
 
@@ -131,6 +166,6 @@ class Worker:
     def _bulk_address(self) -> str:
         """A unix socket for those on the same machine."""
         if self._options.shared_directory is None:
-            return f"[{self._host}]:0" if ":" in self._host else f"{self._host}:0"
+            return addresses.join(self._host, 0)
         self._socket_file = pathlib.Path(self._options.shared_directory) / f"{self._options.name}.{self._options.incarnation}.sock"
         return f"unix:{self._socket_file}"

@@ -49,13 +49,13 @@ class Buffers:
 class Transfers:
     """Puts, gets, builds, bitcasts. Called by the executor in the order of commands; each call returns at once."""
 
-    def __init__(self, arrays: Arrays, worlds: Worlds, reporter: Reporter, token: str) -> None:
+    def __init__(self, arrays: Arrays, worlds: Worlds, reporter: Reporter, peers: bulk.Client, head: bulk.Client) -> None:
         self.buffers = Buffers()
         self._arrays = arrays
         self._worlds = worlds
         self._reporter = reporter
-        self._head = bulk.Client(token)
-        self._peers = bulk.Client(token)
+        self._peers = peers
+        self._head = head
         self._pool = ThreadPoolExecutor(_THREADS, "transfer")
 
     # ---------------------------------------------------------------- from host buffers
@@ -72,7 +72,7 @@ class Transfers:
             sources.append(source)
 
         def make() -> Stored:
-            content = [self._content(source.result(), self._head) for source in sources]
+            content = [self._content(source.result()) for source in sources]
             for shard in message.shards:
                 self.buffers.consumed(shard.buffer)
             return _put(world, message, content)
@@ -84,13 +84,18 @@ class Transfers:
 
     def program(self, source: wire.Source) -> bytes:
         """A module or an executable, from the head or another worker. Raises Failure, OSError."""
-        return bytes(self._content(source, self._peers)[:])
+        return bytes(self._content(source)[:])
 
-    def _content(self, source: wire.Source, client: bulk.Client) -> Content:
+    def _content(self, source: wire.Source) -> Content:
         if source.path:
             with open(source.path, "rb") as file:
                 return mmap.mmap(file.fileno(), source.size, prot=mmap.PROT_READ) if source.size else b""
-        return client.get(source.bulk.address, source.bulk.key) if source.HasField("bulk") else source.inline
+        if not source.HasField("bulk"):
+            return source.inline
+        return self._client(source.bulk).get(source.bulk.address, source.bulk.key)
+
+    def _client(self, place: wire.Bulk) -> bulk.Client:
+        return self._peers if place.address else self._head
 
     # ---------------------------------------------------------------- to host buffers
 
@@ -143,7 +148,7 @@ class Transfers:
             raise invalid("byte strides of a host buffer can't be negative")
         run, outer = _run(content, strides)
         dimensions = list(zip(content.shape[:outer], strides[:outer], strict=True))
-        self._head.put(to.address, to.key, _bytes(content), _offset(piece, strides), run, dimensions)
+        self._client(to).put(to.address, to.key, _bytes(content), _offset(piece, strides), run, dimensions)
 
     # ---------------------------------------------------------------- between devices
 

@@ -22,7 +22,11 @@ def train(attempt: elastic.Attempt) -> str:
         print(type(event.error).__name__, *([event.error.worker] if isinstance(event.error, elastic.SliceLostError) else []), flush=True)
     number, state = kept
     state = jax.device_put(state, NamedSharding(Mesh(np.array(attempt.devices), ("i",)), P("i")))
-    while number < goal or len(attempt.slices) < len(slices.all):  # until it has grown back
+    announced = False
+    while number < goal or len(attempt.slices) < len(slices.all) or attempt.leaving:  # until it has grown back
+        if attempt.leaving and not announced:
+            announced = True
+            print("leaving", *(each.index for each in attempt.leaving), flush=True)
         state = step(state)
         number += 1
         kept = number, np.asarray(state)
