@@ -113,9 +113,9 @@ def draw(trainer, path):
         if "lost" in line:
             for axes in (top, bottom):
                 axes.axvline(line["since"] - trainer.began, color="tab:red", linestyle=":")
-            top.annotate("kill -9", (line["since"] - trainer.began, top.get_ylim()[1]), color="tab:red", va="top", rotation=90, ha="right")
+            top.annotate("lost", (line["since"] - trainer.began, top.get_ylim()[1]), color="tab:red", va="top", rotation=90, ha="right")
     bottom.step(seconds, [line["slices"] for line in steps], where="post", color="tab:green")
-    bottom.set(ylabel="slices", xlabel="seconds", ylim=(0, SLICES + 0.5))
+    bottom.set(ylabel="slices", xlabel="seconds", ylim=(0, SLICES + 0.5), yticks=range(SLICES + 1))
     figure.savefig(path, dpi=120)
     print(f"Loss and slices over time: {path}")
 

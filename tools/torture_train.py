@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -146,6 +147,9 @@ def disturbed(run: Run, chance: random.Random, most: int) -> int:
 
 def check(run: Run, steps: int, expected: dict[int, float] | None, exact: bool) -> dict[int, float]:
     """Raises Problem. Returns the losses that were kept."""
+    console = (run.directory / "console").read_text()
+    if faults := re.findall(r"worker \S+ \(.*\) is lost: (?:exit|signal (?!9 )).*", console):
+        raise Problem(f"not killed, but {faults[0]}")
     kept: dict[int, float] = {}
     first: list[int] = []
     for line in run.lines():
