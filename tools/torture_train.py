@@ -110,12 +110,12 @@ def torture(run: Run, chance: random.Random) -> int:
         time.sleep(chance.uniform(0, 2))
     elif moment == "saving" and not run.wait("checkpoint", run.is_saving):
         return 0
-    kills = _kill(run, chance, program=chance.random() < 0.15)
+    kills = _kill(run, chance, program=chance.random() < 0.06)
     if moment in ("restoring", "growing"):
         words = ("SliceLostError", "begins") if moment == "restoring" else ("more slices", "goes on")
         if kills and run.wait_for_line(*words):
             time.sleep(chance.choice([0, 0, 0.02, 0.1]))
-            kills += _kill(run, chance, program=chance.random() < 0.1)
+            kills += _kill(run, chance, program=chance.random() < 0.06)
     return kills
 
 
