@@ -23,6 +23,10 @@ _ONCE = re.compile(
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--launcher", choices=("local", "ray"), default="local", help="who starts the workers in the tests of failures")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _ONCE.search(item.nodeid):

@@ -40,13 +40,15 @@ def incarnations(running: Running) -> list[int | None]:
 
 
 def test_programs_run_on_workers_that_joined(start: Start) -> None:
-    running = start("up", "--join", "127.0.0.1:0", "--slices", "2", "--devices-per-worker", "2")
+    running = start("up", "--workers", "external", "--slices", "2", "--devices-per-worker", "2")
     assert running.process.stderr is not None
     assert "waiting for workers at 127.0.0.1:" in running.process.stderr.readline()
     commands = [shlex.split(running.process.stderr.readline()) for _ in range(2)]
-    workers = [
-        subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands
-    ]
+
+    def join(command: list[str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    workers = [join(command) for command in commands]
     lines = [running.line() for _ in range(9)]
     assert "is up: 2 workers, 4 devices" in lines[0]
     exports = dict(line.removeprefix("export ").split("=", 1) for line in lines if line.startswith("export "))
@@ -61,8 +63,17 @@ def test_programs_run_on_workers_that_joined(start: Start) -> None:
     workers[1].kill()
     workers[1].wait()
     assert wait_for(lambda: incarnations(running), until=lambda found: found == [1, None]) == [1, None]
-    workers[1] = subprocess.Popen([sys.executable, "-m", *commands[1]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    workers[1] = join(commands[1])
     assert wait_for(lambda: incarnations(running), until=lambda found: found == [1, 2], seconds=30) == [1, 2]
+    assert program() == f"4 [0, 1]\n{float((1 << 20) - 1)}\n"
+
+    # One more takes whichever place is free, or waits for it.
+    anywhere = [argument for argument in commands[0] if argument not in ("--slice", "0")]
+    workers.append(join(anywhere))
+    dead = workers.pop(0)
+    dead.kill()
+    dead.wait()
+    assert wait_for(lambda: incarnations(running), until=lambda found: found == [2, 2], seconds=30) == [2, 2]
     assert program() == f"4 [0, 1]\n{float((1 << 20) - 1)}\n"
 
     running.process.terminate()

@@ -8,7 +8,7 @@ import pathlib
 import re
 
 import pytest
-from e2e.faults import run
+from e2e.conftest import Run
 from processes import everstep
 
 from everstep.worker.faults import VARIABLE, Fault
@@ -17,32 +17,32 @@ _THREE = ("--slices", "3")
 _SMALL = ("model.width=32", "model.layers=1", "model.heads=2", "model.kv_heads=1", "model.context=16")
 
 
-def test_pause_and_resume(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, _ = run(monkeypatch, [Fault("s1w0", "execute", 5)], _THREE, "elastic_loop.py", "pause", "10")
+def test_pause_and_resume(run: Run) -> None:
+    lines, _ = run([Fault("s1w0", "execute", 5)], _THREE, "elastic_loop.py", "pause", "10")
     assert lines == ["slices 0 1 2", "slices 0 1 2", "SliceLostError s1w0", "done"]
 
 
-def test_replica_resize(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, _ = run(monkeypatch, [Fault("s1w0", "execute", 5)], _THREE, "elastic_loop.py", "resize", "10")
+def test_replica_resize(run: Run) -> None:
+    lines, _ = run([Fault("s1w0", "execute", 5)], _THREE, "elastic_loop.py", "resize", "10")
     assert lines == ["slices 0 1 2", "slices 0 2", "SliceLostError s1w0", "slices 0 1 2", "SlicesChanged", "done"]
 
 
-def test_a_spare_comes_before_anybody_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, _ = run(monkeypatch, [Fault("s0w0", "execute", 5)], (*_THREE, "--spares", "1"), "elastic_loop.py", "pause", "10")
+def test_a_spare_comes_before_anybody_has_to_wait(run: Run) -> None:
+    lines, _ = run([Fault("s0w0", "execute", 5)], (*_THREE, "--spares", "1"), "elastic_loop.py", "pause", "10")
     assert lines == ["slices 0 1 2", "slices 0 1 2", "SliceLostError s0w0", "done"]
 
 
-def test_a_loss_that_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loss_that_is_announced(run: Run) -> None:
     faults = [Fault("s1w0", "execute", 5, how="TERM")]
-    lines, errors = run(monkeypatch, faults, (*_THREE, "--grace-period", "1"), "elastic_loop.py", "resize", "10")
+    lines, errors = run(faults, (*_THREE, "--grace-period", "1"), "elastic_loop.py", "resize", "10")
     assert lines == ["slices 0 1 2", "leaving 1", "slices 0 2", "SliceLostError s1w0", "slices 0 1 2", "SlicesChanged", "done"]
     assert "goes within 1 s: SIGTERM" in errors
     assert re.search(r"is lost: signal 15 \(SIGTERM\) \(SIGTERM announced it 1\.\d s before\)", errors)
 
 
-def test_two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_at_once(run: Run) -> None:
     faults = [Fault("s0w0", "execute", 5), Fault("s2w0", "execute", 5)]
-    lines, _ = run(monkeypatch, faults, _THREE, "elastic_loop.py", "pause", "10")
+    lines, _ = run(faults, _THREE, "elastic_loop.py", "pause", "10")
     assert lines[0] == "slices 0 1 2"
     assert lines[-1] == "done"
 
@@ -58,8 +58,8 @@ def test_two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=lambda fault: f"{fault.worker} {fault.at}",
 )
-def test_snapshots_whichever_slice_dies_and_when(monkeypatch: pytest.MonkeyPatch, fault: Fault, policy: str) -> None:
-    lines, _ = run(monkeypatch, [fault], _THREE, "snapshot_loop.py", policy, "20")
+def test_snapshots_whichever_slice_dies_and_when(run: Run, fault: Fault, policy: str) -> None:
+    lines, _ = run([fault], _THREE, "snapshot_loop.py", policy, "20")
     *restored, last = lines
     assert last == "done"
     sizes = [int(line.split()[1].rstrip(":")) for line in restored]

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from e2e.faults import PROGRAMS, run
+from e2e.conftest import Options, Run
+from e2e.faults import PROGRAMS
 from processes import Running, everstep
 
 from everstep.worker.faults import Fault
@@ -53,12 +54,12 @@ def _name(fault: Fault) -> str:
     ],
     ids=_name,
 )
-def test_killed(monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
-    _told(*run(monkeypatch, [fault], _TWO, "everything.py"))
+def test_killed(run: Run, fault: Fault) -> None:
+    _told(*run([fault], _TWO, "everything.py"))
 
 
-def test_killed_in_a_slice_of_several_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    _told(*run(monkeypatch, [Fault("s1w1", "execute", 2)], ("--slices", "2", "--workers-per-slice", "2"), "everything.py"))
+def test_killed_in_a_slice_of_several_workers(run: Run) -> None:
+    _told(*run([Fault("s1w1", "execute", 2)], ("--slices", "2", "--workers-per-slice", "2"), "everything.py"))
 
 
 @pytest.mark.parametrize(
@@ -73,49 +74,49 @@ def test_killed_in_a_slice_of_several_workers(monkeypatch: pytest.MonkeyPatch) -
         pytest.param([Fault("s1w0", "execute", 3), Fault("s0w0", "execute", 8)], id="another one soon after"),
     ],
 )
-def test_killed_one_after_another(monkeypatch: pytest.MonkeyPatch, faults: list[Fault]) -> None:
-    _told(*run(monkeypatch, faults, _TWO, "everything.py"))
+def test_killed_one_after_another(run: Run, faults: list[Fault]) -> None:
+    _told(*run(faults, _TWO, "everything.py"))
 
 
 @pytest.mark.parametrize("at", ["welcome", "connect_world", "build_world"])
-def test_killed_while_everything_starts(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+def test_killed_while_everything_starts(run: Run, at: str) -> None:
     """The program does not even notice."""
-    lines, errors = run(monkeypatch, [Fault("s1w0", at), Fault("s0w0", "execute", 3)], _TWO, "everything.py")
+    lines, errors = run([Fault("s1w0", at), Fault("s0w0", "execute", 3)], _TWO, "everything.py")
     _told(lines, errors[errors.index("worker s0w0") :].replace("elastic event 2", "elastic event 1"))
 
 
-def test_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped(run: Run) -> None:
     """It says nothing and does not die: it is taken for dead, killed, and replaced."""
-    lines, errors = run(monkeypatch, [Fault("s1w0", "execute", 3, how="STOP")], (*_TWO, "--heartbeat-timeout", "1"), "everything.py")
+    lines, errors = run([Fault("s1w0", "execute", 3, how="STOP")], (*_TWO, "--heartbeat-timeout", "1"), "everything.py")
     _told(lines, errors)
     assert re.search(r"is lost: no heartbeat for 1\.\d s", lines[0])
 
 
-def test_a_successor_that_hangs_before_it_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_successor_that_hangs_before_it_joins(run: Run) -> None:
     faults = [Fault("s1w0", "execute", 3), Fault("s1w0", "start", how="STOP", incarnation=2)]
-    lines, errors = run(monkeypatch, faults, (*_TWO, "--start-timeout", "8"), "everything.py")
+    lines, errors = run(faults, (*_TWO, "--start-timeout", "8"), "everything.py")
     _told(lines, errors)
     assert "worker s1w0 has not joined within 8 s of its start (--start-timeout): it is killed" in errors
     assert re.search(r"replaced .* incarnation 3", errors)
 
 
-def test_hanging(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging(run: Run) -> None:
     """Its heart beats, but it does not start what the others wait for."""
-    lines, errors = run(monkeypatch, [Fault("s1w0", "execute", 3, how="HANG")], (*_TWO, "--progress-timeout", "3"), "everything.py")
+    lines, errors = run([Fault("s1w0", "execute", 3, how="HANG")], (*_TWO, "--progress-timeout", "3"), "everything.py")
     _told(lines, errors)
     assert re.search(r"worker s1w0 .* is lost: no progress for \d\.\d s: it has not started ", lines[0])
 
 
-def test_a_spare_takes_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, errors = run(monkeypatch, [Fault("s1w0", "execute", 3)], (*_TWO, "--spares", "1"), "everything.py")
+def test_a_spare_takes_the_place(run: Run) -> None:
+    lines, errors = run([Fault("s1w0", "execute", 3)], (*_TWO, "--spares", "1"), "everything.py")
     _told(lines, errors)
 
 
 @pytest.mark.parametrize("spares", [0, 1])
-def test_going_on_without_a_pause_while_the_successor_comes(start: Start, spares: int) -> None:
+def test_going_on_without_a_pause_while_the_successor_comes(start: Start, launcher: Options, spares: int) -> None:
     """What runs on the survivors when the world grows ends in the old one; no step fails or is lost."""
     program = os.fspath(PROGRAMS / "grow.py")
-    running = start("run", "--slices", "3", "--spares", str(spares), "--", sys.executable, program)
+    running = start("run", *launcher, "--slices", "3", "--spares", str(spares), "--", sys.executable, program)
     assert running.line() == "ready"
     assert everstep("kill", "2", "--head", running.name).returncode == 0
     code, output, errors = running.finish("go\n", seconds=120)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import everstep
-from everstep.cli import events, head, kill, options, run, status, train, up, worker
+from everstep.cli import events, head, kill, kubernetes, options, run, status, train, up, worker
 from everstep.cli.errors import CommandError, UsageError
 from everstep.cli.signals import Terminated
 
@@ -40,6 +40,6 @@ def _parser() -> options.Parser:
     parser.add_argument("--version", action="version", version=f"everstep {everstep.__version__}")
     parser.set_defaults(takes_command=False)
     commands = parser.add_subparsers(title="commands", dest="chosen", metavar="COMMAND", required=True, parser_class=options.Parser)
-    for command in (run, up, status, events, kill, train, worker, head):
+    for command in (run, up, status, events, kill, train, worker, kubernetes, head):
         command.add_parser(commands)
     return parser

@@ -13,7 +13,11 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from everstep.cli.errors import UsageError
+from everstep.launch import places
 from everstep.launch.supervisor import Policy
+
+LOCAL, RAY, EXTERNAL = "local", "ray", "external"  # who starts the workers
+_ONLY_WITH = {"token_file": EXTERNAL, "ray_address": RAY, "resources": RAY, "placement": RAY}
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
@@ -55,8 +59,13 @@ class HeadOptions:
     slices: int
     workers_per_slice: int
     devices_per_worker: int
-    listen: Address | None
+    launcher: str
     join: Address | None
+    token_file: pathlib.Path | None
+    ray_address: str | None
+    resources: str | None
+    placement: str | None
+    listen: Address | None
     insecure_listen: bool
     heartbeat_timeout: float
     progress_timeout: float | None
@@ -72,9 +81,16 @@ class HeadOptions:
 
     @staticmethod
     def of(namespace: argparse.Namespace) -> HeadOptions:
-        """Raises UsageError for an address that others could reach, unless that was asked for."""
+        """Raises UsageError for an address that others could reach, unless that was asked for, and for options that don't go together."""
         values = {field.name: getattr(namespace, field.name) for field in dataclasses.fields(HeadOptions)}
-        options = HeadOptions(**values | {"name": values["name"] or random_name()})
+        launcher = values["launcher"] or (EXTERNAL if values["join"] else LOCAL)
+        join = values["join"] or (None if launcher == LOCAL else Address("127.0.0.1", 0))
+        options = HeadOptions(**values | {"name": values["name"] or random_name(), "launcher": launcher, "join": join})
+        if launcher == LOCAL and join is not None:
+            raise UsageError("--join is where workers from outside join: it goes with --launcher ray or external")
+        for option, wanted in _ONLY_WITH.items():
+            if launcher != wanted and values[option] is not None:
+                raise UsageError(f"--{option.replace('_', '-')} goes with --launcher {wanted}")
         if options.listen is not None and not options.listen.is_loopback and not options.insecure_listen:
             raise UsageError(_refusal(options.listen))
         return options
@@ -114,7 +130,36 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
     machines.add_argument("--workers-per-slice", type=count, default=1, metavar="W", help="workers in each slice (default 1)")
     machines.add_argument("--devices-per-worker", type=count, default=1, metavar="D", help="devices of each worker (default 1)")
     machines.add_argument(
-        "--join", type=address, metavar="HOST:PORT", help="don't start workers; wait for `everstep worker` to join at this address"
+        *("--launcher", "--workers"),
+        choices=(LOCAL, RAY, EXTERNAL),
+        help="who starts the workers: the head on this machine (default), the head on a Ray cluster, "
+        "or somebody else with `everstep worker` (default with --join)",
+    )
+    machines.add_argument(
+        "--join", type=address, metavar="HOST:PORT", help="where workers from outside join, port 0: any (default 127.0.0.1:0)"
+    )
+    machines.add_argument(
+        "--token-file",
+        type=file,
+        metavar="FILE",
+        help="the head's own token, where workers have been given theirs before (default: fresh ones, with a file for the workers)",
+    )
+    machines.add_argument(
+        "--ray-address",
+        type=ray_address,
+        metavar="HOST:PORT",
+        help="of the Ray cluster (default: the one that Ray finds itself, else one on this machine)",
+    )
+    machines.add_argument(
+        "--resources",
+        type=resources,
+        metavar="GPU=8,...",
+        help="what each worker takes of a Ray node; CPU=1 unless told otherwise",
+    )
+    machines.add_argument(
+        "--placement",
+        choices=places.PLACEMENTS,
+        help="how the workers of a slice lie on Ray nodes: on as few as possible (default pack), on many; strict: so or not at all",
     )
     failure = parser.add_argument_group("failure")
     failure.add_argument(
@@ -205,6 +250,30 @@ def name(text: str) -> str:
 
 def random_name() -> str:
     return secrets.token_hex(3)
+
+
+def ray_address(text: str) -> str:
+    """Of a cluster that this machine is a node of."""
+    if "://" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is for Ray's client: run this command on a node of the cluster, and give HOST:PORT")
+    return text
+
+
+def resources(text: str) -> str:
+    """What a worker takes of a node; see places.resources."""
+    try:
+        places.resources(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def file(text: str) -> pathlib.Path:
+    """A file that exists."""
+    path = pathlib.Path(text).absolute()
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a file")
+    return path
 
 
 def directory(text: str) -> pathlib.Path:

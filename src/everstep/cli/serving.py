@@ -17,6 +17,7 @@ import grpc
 
 from everstep.cli import options
 from everstep.cli.errors import CommandError, UsageError
+from everstep.cli.launchers import launcher_of
 from everstep.cli.lifeline import Lifeline
 from everstep.cli.remotebuffers import RemoteBuffers
 from everstep.cli.rundirectory import RunDirectory
@@ -25,7 +26,6 @@ from everstep.control import service as control
 from everstep.frontend import service as frontend
 from everstep.head.door import Door
 from everstep.head.runtime import Runtime, RuntimeConfig
-from everstep.launch.local import LocalLauncher
 from everstep.launch.seam import Launcher, WorkerSpec
 from everstep.wire.credentials import Credentials
 
@@ -64,12 +64,7 @@ class _Head:
         self._directory = directory
         self._lifeline = lifeline
         self._logs = chosen.log_directory or directory.path
-        if chosen.join is None:
-            self._head = self._workers = Credentials(secrets.token_urlsafe(32))
-        else:
-            from everstep.cli import certificates  # imports cryptography: nothing needs it on one machine
-
-            self._head, self._workers = certificates.make()
+        self._head, self._workers = _credentials(chosen)
         self._shared = directory.make_shared(chosen.shared_directory)
         self._channel = str(chosen.join) if chosen.join else f"unix:{directory.workers_socket}"
         self._target = directory.target()
@@ -77,18 +72,18 @@ class _Head:
 
     async def run(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            launcher = LocalLauncher(self._directory.path, self._logs)
             ports: set[int] = set()
             runtime = Runtime(self._config(ports))
+            launcher = await launcher_of(self._options, self._directory.path, self._logs, runtime.history.waiting)
             stack.push_async_callback(_close, runtime, launcher)
             await self._listen(runtime, ports, stack)
             workers = Workers(launcher, self._options.policy, runtime)
             stack.callback(workers.close)
             await stack.enter_async_context(self._served(runtime, workers))
-            if self._options.join is None:
-                await workers.start(self._specs(runtime))
-            else:
+            if self._options.launcher == options.EXTERNAL:
                 self._ask_for_workers(runtime)
+            else:
+                await workers.start(self._specs(runtime))
             await workers.until_started()
             self._lifeline.tell({"ready": self._ready(runtime)})
             await asyncio.Event().wait()
@@ -156,18 +151,20 @@ class _Head:
                 devices=len(slot.devices),
                 head=self._channel,
                 token=str(self._workers),
-                shared_directory=str(self._shared),
+                shared_directory=None if self._options.join else str(self._shared),
             )
             for slot in runtime.members.slots.values()
         ]
 
     def _ask_for_workers(self, runtime: Runtime) -> None:
-        token = self._directory.token
-        token.touch(mode=0o600)
-        token.write_text(f"{self._workers}\n")
+        token = "TOKEN-FILE"
+        if self._workers is not None:
+            token = str(self._directory.token)
+            self._directory.token.touch(mode=0o600)
+            self._directory.token.write_text(f"{self._workers}\n")
         lines = [f"waiting for workers at {self._channel}. Start them with (on other machines: a copy of the token file):"]
         for slot in runtime.members.slots.values():
-            place = f"--slice {slot.slice} --worker {slot.worker} --devices {len(slot.devices)}"
+            place = f"--slice {slot.slice} --devices {len(slot.devices)}"
             lines.append(f"  everstep worker --head {self._channel} --token-file {token} {place}")
         log.warning("%s", "\n".join(lines))
 
@@ -192,6 +189,24 @@ class _Control:
 
     def status(self) -> dict[str, Any]:
         return self._about | self._runtime.status()
+
+
+def _credentials(chosen: options.HeadOptions) -> tuple[Credentials, Credentials | None]:
+    """Those of the head and of its workers, None where somebody else has given workers theirs. Raises UsageError."""
+    if chosen.join is None:
+        local = Credentials(secrets.token_urlsafe(32))
+        return local, local
+    if chosen.token_file is None:
+        from everstep.cli import certificates  # imports cryptography: nothing needs it on one machine
+
+        return certificates.make()
+    try:
+        head = Credentials.parse(chosen.token_file.read_text().strip())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the token can't be read: {error}") from error
+    if head.server is None:
+        raise UsageError(f"{chosen.token_file} holds no token of a head: `everstep kubernetes render` makes one")
+    return head, None
 
 
 def _end_in_any_case() -> None:

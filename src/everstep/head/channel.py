@@ -74,6 +74,11 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def refuse(self, why: str) -> None:
+        """Tell one that waits for its welcome that there is none."""
+        self.send(wire.ToWorker(welcome=wire.Welcome(version=frames.VERSION, refused=why)))
+        self.close()
+
     def close(self) -> None:
         """Send what is queued, then end the connection."""
         if self._transport is not None:
@@ -136,8 +141,7 @@ class Link(asyncio.Protocol):
             self.greeted = True
         except Failure as failure:
             log.warning("refused a worker that calls itself %r: %s", hello.name, failure.message)
-            self.send(wire.ToWorker(welcome=wire.Welcome(version=frames.VERSION, refused=failure.message)))
-            self.close()
+            self.refuse(failure.message)
             return
         if welcome is None:
             return

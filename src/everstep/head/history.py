@@ -81,6 +81,13 @@ class History:
         how = f"by spare {spare}" if spare else f"by a new process in {delay:.1f} s" if delay else "by a new process"
         self._place(Kind.RESTARTING, name, f"worker {name} is replaced {how} (incarnation {incarnation})", delay=delay, spare=spare)
 
+    def waiting(self, name: str, why: str) -> None:
+        """The process of a worker, or a spare, has no place on the cluster yet."""
+        message = f"{name} waits for a place: {why}"
+        log.warning("%s", message)
+        slot = self._members.slots.get(name)
+        self._events.add(Kind.WAITING, message, slice=slot.slice if slot else None, worker=slot.name if slot else None)
+
     def given_up(self, name: str, why: str) -> None:
         """Nobody will take that place any more."""
         log.error("worker %s is not replaced: %s", name, why)

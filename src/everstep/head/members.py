@@ -124,6 +124,13 @@ class Members:
         """Of the newest process that has joined there; 0 if none has."""
         return self._incarnations.get(slot, 0)
 
+    def vacancy(self, wish: str) -> Slot | None:
+        """The first slot where nobody is: anywhere (""), or in a slice ("s1"). Raises Failure if there is no such slice."""
+        slots = [slot for slot in self.slots.values() if wish in ("", f"s{slot.slice}")]
+        if not slots:
+            raise invalid(f"this run has no slice {wish.removeprefix('s')!r}; it has {', '.join(self.slots)}")
+        return next((slot for slot in slots if slot.name not in self._living), None)
+
     def join(self, hello: wire.Hello, link: Link) -> Member:
         """Take in a worker that has proved who it is. Raises Failure (INVALID_ARGUMENT) with the reason to refuse it."""
         slot = self.slots.get(hello.name)

@@ -86,6 +86,7 @@ class Runtime:
         # Kills the process of a worker (its name, its incarnation) for good; False if it is not ours to kill. For the composition to set.
         self.fence: Callable[[str, int], bool] = lambda name, incarnation: False
         self._spares: dict[str, tuple[wire.Hello, Link]] = {}
+        self._waiting: list[tuple[wire.Hello, Link]] = []  # workers from outside that found no place
         self._topology: Topology | None = None
         self._started = asyncio.Event()
         self._session_numbers = itertools.count(1)
@@ -120,7 +121,7 @@ class Runtime:
     def take_spare(self, name: str, slot: str, incarnation: int) -> bool:
         """Let a spare that waits under this name fill a slot. False if it has not joined yet, or is gone."""
         hello, link = self._spares.get(name, (None, None))
-        if hello is None or link is None or asyncio.get_running_loop().time() - link.last_seen > SPARE_SILENCE:
+        if hello is None or link is None or not self._is_there(link):
             return False
         del self._spares[name]
         hello.name, hello.incarnation, hello.spare = slot, incarnation, False
@@ -138,8 +139,8 @@ class Runtime:
         for member in list(self.members):
             member.link.send(wire.ToWorker(stop=wire.Stop(reason="the run has ended")))
             member.link.close()
-        for _, link in self._spares.values():
-            link.close()
+        for _, link in (*self._spares.values(), *self._waiting):
+            link.refuse("the run has ended")
         await self.worlds.close()
 
     # ------------------------------------------------------------------ for the frontend
@@ -185,9 +186,15 @@ class Runtime:
 
     def joined(self, hello: wire.Hello, link: Link) -> wire.Welcome | None:
         """A worker has proved who it is. None: it is a spare, whose time will come. Raises Failure with the reason to refuse it."""
-        if hello.spare:
+        if hello.spare and hello.name.startswith("spare"):  # the launcher's, which says when
             self._spares[hello.name] = hello, link
             return None
+        if hello.spare:  # from outside: takes any place that is free
+            slot = self.members.vacancy(hello.name)
+            if slot is None:
+                self._waiting.append((hello, link))
+                return None
+            hello.name, hello.spare = slot.name, False
         member = self.members.join(hello, link)
         link.member = member
         self.history.joined(member)
@@ -225,6 +232,7 @@ class Runtime:
     def closed(self, link: Link, cause: str) -> None:
         """The connection to a worker has ended."""
         self._spares = {name: spare for name, spare in self._spares.items() if spare[1] is not link}
+        self._waiting = [each for each in self._waiting if each[1] is not link]
         member = link.member
         if member is None or self.members.get(member.slot.name) is not member or self._closing:
             return
@@ -302,6 +310,20 @@ class Runtime:
                 held = array.devices_of(member.slot.name)
                 if held and not array.is_freed:
                     array.mark_failed(failure, held)
+        self._seat()
+
+    def _seat(self) -> None:
+        """A place is free: for one from outside that waits."""
+        waiting, self._waiting = self._waiting, []
+        for hello, link in waiting:
+            if self._is_there(link):
+                link.greet(hello)
+            else:
+                self._waiting.append((hello, link))
+
+    def _is_there(self, link: Link) -> bool:
+        """Whether one that waits was heard of lately."""
+        return asyncio.get_running_loop().time() - link.last_seen <= SPARE_SILENCE
 
     def _stuck(self, operation: Operation) -> None:
         """A program failed on some of its workers while others wait for them in a collective: pull those out."""

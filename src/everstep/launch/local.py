@@ -20,14 +20,16 @@ from everstep.launch.seam import Exit, WorkerSpec
 _LAST_WORDS = 4096  # bytes
 
 
-def worker_command(spec: WorkerSpec, lifeline: int, run_directory: pathlib.Path) -> list[str]:
+def worker_command(spec: WorkerSpec, lifeline: int, run_directory: pathlib.Path | None) -> list[str]:
     """The command line of a worker whose end of the lifeline is file descriptor `lifeline`."""
     command = [
         *(sys.executable, "-P", "-m", "everstep", "worker"),  # -P: a file in the user's directory must not shadow a module
         *("--head", spec.head, "--name", spec.name, "--slice", str(spec.slice), "--worker", str(spec.worker)),
         *("--incarnation", str(spec.incarnation), "--devices", str(spec.devices)),
-        *("--lifeline", str(lifeline), "--run-directory", str(run_directory)),
+        *("--lifeline", str(lifeline)),
     ]
+    if run_directory is not None:
+        command += ["--run-directory", str(run_directory)]
     if spec.spare:
         command += ["--spare"]
     if spec.shared_directory is not None:
@@ -36,9 +38,12 @@ def worker_command(spec: WorkerSpec, lifeline: int, run_directory: pathlib.Path)
 
 
 class LocalLauncher:
-    """Starts workers as children of this process. Their standard output and error go to `<logs>/<name>.<incarnation>.log`."""
+    """Starts workers as children of this process. Their standard output and error go to `<logs>/<name>.<incarnation>.log`.
 
-    def __init__(self, run_directory: pathlib.Path, logs: pathlib.Path) -> None:
+    run_directory: of the head, which its workers remove if it can't. None where it is elsewhere: then they die with this process.
+    """
+
+    def __init__(self, run_directory: pathlib.Path | None, logs: pathlib.Path) -> None:
         self._run_directory = run_directory
         self._logs = logs
         self._processes: set[LocalProcess] = set()

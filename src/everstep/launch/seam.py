@@ -1,12 +1,11 @@
 """The seam between the head and whatever starts worker processes.
 
-`local.py` starts them on this machine. An implementation on a cluster keeps the same four promises:
+`local.py` starts them on this machine, `ray.py` on a Ray cluster. An implementation keeps four promises:
 
 - `start` returns as soon as the process (Ray: the actor, Kubernetes: the pod) exists; it does not wait until the worker has joined.
 - `wait` returns the moment the end is known, with the exit code or signal: the head tells it as the cause of death.
-  Ray: the actor's death cause; Kubernetes: a watch on the pod, `containerStatuses[].state.terminated`.
-- `kill` is final. After it has returned, no instruction of that incarnation runs any more (Kubernetes: the pod is deleted with grace
-  period 0 *and* gone; a node that doesn't answer is not gone). A successor is started only then.
+- `kill` is final. After it has returned, no instruction of that incarnation runs any more. A node
+  that doesn't answer is not gone. A successor is started only then.
 - Who joins is decided by the token in the specification, never by the environment or by what the launcher's own bookkeeping believes.
 """
 
@@ -33,7 +32,7 @@ class WorkerSpec:
     incarnation: int
     devices: int
     head: str
-    token: str
+    token: str = dataclasses.field(repr=False)
     shared_directory: str | None = None
     spare: bool = False
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -41,10 +40,11 @@ class WorkerSpec:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exit:
-    """How a process ended: with an exit code, or by a signal (then the code is None)."""
+    """How a process ended: with an exit code, or by a signal (then the code is None), or as the launcher says where neither is known."""
 
     code: int | None
     signal: int | None = None
+    cause: str = ""
 
     @staticmethod
     def of(returncode: int) -> Exit:
@@ -52,6 +52,8 @@ class Exit:
         return Exit(None, -returncode) if returncode < 0 else Exit(returncode)
 
     def __str__(self) -> str:
+        if self.cause:
+            return self.cause
         if self.signal is None:
             return f"exit code {self.code}"
         try:

@@ -24,6 +24,7 @@ class Kind(enum.StrEnum):
     LEAVING = "leaving"  # a worker has been told to go, and does soon
     KILLED = "killed"  # somebody asked for it: `everstep kill`
     LOST = "lost"  # a worker is dead
+    WAITING = "waiting"  # a process that was started has no place on the cluster yet
     RESTARTING = "restarting"  # a process for its place is about to be started
     GIVEN_UP = "given up"  # no process will be started for its place any more
     WORLD = "world"  # programs can span these workers from now on

@@ -27,6 +27,10 @@ class Refused(Exception):
     """The head does not want this worker; the message says why."""
 
 
+class HeadGone(Exception):
+    """The head is gone or has given this worker up; the message says what was seen."""
+
+
 def connect(address: str, credentials: Credentials) -> Connection:
     """The head at "unix:/path", or at "host:port" with TLS. Raises OSError (ssl.SSLError if that is not the head of this run)."""
     return addresses.connect(address) if addresses.is_unix(address) else door.call(address, door.CHANNEL, credentials)
@@ -69,7 +73,7 @@ def end_with_the_head(sock: Connection, patience: float) -> None:
 
 
 def read(sock: Connection, beside: dict[str, Action], executor: Executor) -> str:
-    """Take commands until the connection ends or Stop comes; returns why.
+    """Take commands until Stop comes; returns why. Raises HeadGone when the connection ends before.
 
     beside: what to do at once, by the name of the field in ToWorker; everything else waits its turn in the executor.
     """
@@ -77,9 +81,9 @@ def read(sock: Connection, beside: dict[str, Action], executor: Executor) -> str
         try:
             data = frames.receive(sock)
         except OSError as error:
-            return f"the connection to the head broke: {error}"
+            raise HeadGone(f"the connection to the head broke: {error}") from error
         if data is None:
-            return "the head closed the connection"
+            raise HeadGone("the head closed the connection")
         message = wire.ToWorker.FromString(data)
         name = message.WhichOneof("body")
         if name is None:

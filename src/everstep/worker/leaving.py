@@ -29,5 +29,6 @@ def on_request(reporter: Reporter, grace: float) -> None:
         reporter.send(wire.ToHead(notice=wire.Notice(reason="SIGTERM", seconds=grace)))
         threading.Event().wait(grace)
         os.kill(os.getpid(), signal.SIGTERM)
+        os._exit(128 + signal.SIGTERM)  # process 1 of a container can't end itself by a signal
 
     signal.signal(signal.SIGTERM, give_notice)

@@ -18,7 +18,8 @@ class Options:
     """How a worker is started.
 
     head: "unix:/path" or "host:port". token: that of the run. name: "s<slice>w<worker>". devices: how many it has.
-    incarnation: 0 lets the head count. spare: it has no place yet; slice, worker and incarnation come with one.
+    incarnation: 0 lets the head count. spare: it has no place yet; slice, worker and incarnation come with one. If it was started by hand
+    its name says where it wants to be: "s<slice>", or "" for anywhere.
     shared_directory: a directory that it shares with the head, None if they are on different machines.
     host: the address by which other workers reach this one; None: the one by which it reaches the head.
     farewell: called last, just before the process ends because the head says so or is gone.

@@ -36,13 +36,14 @@ _NOT_JOINED = 1  # exit status
 
 def serve(options: Options) -> int:
     """Join the head and do what it says; the process ends in here. Returns an exit status only if it can't join."""
+    who = f" {options.name}" if options.name else ""
     platform = CpuPlatform(options.devices, options.keep_combiner)
     try:
         credentials = Credentials.parse(options.token)
         sock = channel.connect(options.head, credentials)
     except (OSError, ValueError) as error:
         how = "is not of the run that the token belongs to" if isinstance(error, ssl.SSLError) else "can't be reached"
-        print(f"everstep worker {options.name}: the head at {options.head} {how}: {error}", file=sys.stderr)
+        print(f"everstep worker{who}: the head at {options.head} {how}: {error}", file=sys.stderr)
         return _NOT_JOINED
     worker = Worker(options, credentials, platform, sock)
     FAULTS.begin(options.name, options.incarnation)
@@ -54,14 +55,16 @@ def serve(options: Options) -> int:
         FAULTS.reach("welcome")
         log.info("worker %s joined as incarnation %d", welcome.name, welcome.incarnation)
     except (channel.Refused, OSError) as error:
-        print(f"everstep worker {options.name}: the head at {options.head} does not take it: {error}", file=sys.stderr)
+        print(f"everstep worker{who}: the head at {options.head} does not take it: {error}", file=sys.stderr)
         worker.close()
         return _NOT_JOINED
     status = 1
     try:
         reason = worker.work(welcome)
-        log.info("worker %s ends: %s", options.name, reason)
+        log.info("worker %s ends: %s", welcome.name, reason)
         status = 0
+    except channel.HeadGone as gone:  # whoever has started this worker may want to start it again
+        log.info("worker %s ends: %s", welcome.name, gone)
     except BaseException:
         log.exception("worker %s ends", options.name)
     finally:
@@ -121,7 +124,7 @@ class Worker:
             waiting.set()
 
     def work(self, welcome: wire.Welcome) -> str:
-        """Until the head says stop or is gone. Returns what it was."""
+        """Until the head says stop. Returns what it said. Raises HeadGone."""
         self._executor.start()
         channel.end_with_the_head(self._sock, welcome.patience)
         leaving.on_request(self._reporter, welcome.grace)
