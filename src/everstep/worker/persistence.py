@@ -173,7 +173,7 @@ def _save(place: Storage, array: wire.StoredArray, stored: Stored, requests: Req
         raise invalid(f"{what}: arrays of {stored.dtype}s can't be saved")
     contents = [xla.view(stored.shard(piece.device)) for piece in array.pieces]
     try:
-        store = requests.result(place.create(array))
+        store = place.create(array, requests.result)
     except Exception as error:
         raise storage.failure(error, what) from None
     rows = (storage.chunk(array.tile, array.dtype) or [1])[0]
