@@ -56,10 +56,11 @@ def test_s3_and_storage_that_hangs(s3: str, start: Callable[..., Running], tmp_p
     running = start("run", "--slices", "2", "--", sys.executable, program, f"{s3}/checkpoints/1", os.fspath(tmp_path))
     code, output, errors = running.finish(seconds=120)
     assert code == 0, f"{output}\n{errors}"
-    missing, shape, dtype, hanging = output.splitlines()
+    missing, shape, dtype, bucket, hanging = output.splitlines()
     assert missing == "INVALID_ARGUMENT: restoring biases from s3://bucket/checkpoints/1: there is no such array"
     assert shape.endswith("it is stored as float32[4, 6], not as float32[4, 4]")
     assert dtype.endswith("it is stored as float32[4, 6], not as int32[4, 6]")
+    assert bucket == "INVALID_ARGUMENT: saving weights to s3://elsewhere/1: NoSuchBucket: The specified bucket does not exist"
     assert re.fullmatch(rf"UNKNOWN: saving to {tmp_path} has not ended in 1.5 s; still at it: s0w0, s1w0", hanging)
 
 

@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import pathlib
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from everstep.wire import channel_pb2 as wire
 from everstep.wire import dtypes
 from everstep.wire.errors import Code, Failure
 from everstep.worker import storage
+from everstep.worker.persistence import Requests
 
 VALUES = {
     "f32": np.arange(32, dtype=np.float32).reshape(4, 8),
@@ -161,6 +163,23 @@ def test_a_hanging_save_can_be_abandoned(solo: Head, tmp_path: pathlib.Path) -> 
         solo.peers[0].send(abandon=wire.Abandon(operation=sent[1]))
         with within(10), pytest.raises(Failed, match="it was abandoned"):
             solo.reports([sent])
+
+
+def test_what_has_failed_lets_go_first() -> None:
+    requests = Requests()
+    (one, first), (other, second) = tensorstore.Promise.new(), tensorstore.Promise.new()
+    for future in (first, second):
+        requests.start(1, "saving x", lambda future=future: future)
+    one.set_exception(ValueError("NOT_FOUND: gone [tensorstore_spec='...']"))
+    for wait in (requests.finish, lambda: requests.start(1, "saving y", lambda: first)):
+        with pytest.raises(Failure, match=r"^NOT_FOUND: saving x: gone$"):
+            wait()
+    letting_go = threading.Thread(target=requests.let_go)
+    letting_go.start()
+    assert letting_go.is_alive()
+    other.set_result(None)
+    letting_go.join(1)
+    assert not letting_go.is_alive()
 
 
 def test_without_tensorstore(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import tensorstore
 
 _AT_ONCE = 256 << 20  # bytes of arrays under way between memory and storage, for each command
-_LETTING_GO = 3.0  # seconds, less than the head waits: so long an abandoned command waits for the requests under way
+_LETTING_GO = 3.0  # seconds, less than the head waits: so long a command that has failed waits for its requests under way
 
 
 class Requests:
@@ -62,11 +62,15 @@ class Requests:
         future.add_done_callback(lambda done: self._end(nbytes, _error(done, what)))
 
     def finish(self) -> None:
-        """Wait for all. Raises as `start` does; when one has failed or all is abandoned the others are given a moment to end."""
+        """Wait for all. Raises as `start` does, without waiting for the others."""
         with self._changed:
             self._changed.wait_for(lambda: not self._count or self._ended)
-            self._changed.wait_for(lambda: not self._count, _LETTING_GO)
             self._check()
+
+    def let_go(self) -> None:
+        """After a failure: give those under way a moment to end."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._count, _LETTING_GO)
 
     @property
     def _ended(self) -> bool:
@@ -159,6 +163,7 @@ class Persistence:
                 work(requests)
             except Exception as error:
                 failure = xla.failure(error)
+                requests.let_go()
             with self._lock:
                 del self._running[op]
             end(failure)
@@ -173,7 +178,7 @@ def _save(place: Storage, array: wire.StoredArray, stored: Stored, requests: Req
         raise invalid(f"{what}: arrays of {stored.dtype}s can't be saved")
     contents = [xla.view(stored.shard(piece.device)) for piece in array.pieces]
     try:
-        store = requests.result(place.create(array))
+        store = place.create(array, requests.result)
     except Exception as error:
         raise storage.failure(error, what) from None
     rows = (storage.chunk(array.tile, array.dtype) or [1])[0]

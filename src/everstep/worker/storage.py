@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +28,9 @@ _COMPRESSOR = {"id": "zstd", "level": 1}  # Orbax's
 
 Content = np.ndarray[Any, np.dtype[Any]]
 Spec = dict[str, Any]
+Wait: TypeAlias = "Callable[[tensorstore.Future[Any]], Any]"  # gives the result of a future
+
+_DETAILS = re.compile(r" \[[a-z_ ]+='.*", re.DOTALL)  # of an error: TensorStore's settings, an answer of a server
 
 
 class Storage:
@@ -41,20 +45,24 @@ class Storage:
         self._ts = tensorstore
         self._context = tensorstore.Context({"file_io_concurrency": {"limit": 32}})
 
-    def create(self, array: wire.StoredArray) -> tensorstore.Future[tensorstore.TensorStore]:
+    def create(self, array: wire.StoredArray, wait: Wait) -> tensorstore.TensorStore:
         """To write it, alone or with other workers. An array of the same kind that is there is written over."""
         shape = list(array.shape)
+        kvstore = _kvstore(array.location, array.name)
+        if kvstore["driver"] != "file":  # in a bucket that does not exist it would try again and again
+            wait(wait(self._ts.KvStore.open(kvstore, context=self._context)).list())
         spec = {
             "driver": "zarr",
-            "kvstore": _kvstore(array.location, array.name),
+            "kvstore": kvstore,
             "dtype": dtypes.to_numpy(array.dtype).name,
             "metadata": {"shape": shape, "chunks": chunk(array.tile, array.dtype), "compressor": _COMPRESSOR},
             "store_data_equal_to_fill_value": True,  # so that a chunk which is not there is missing
         }
-        return self._ts.open(spec, create=True, open=True, context=self._context)
+        store: tensorstore.TensorStore = wait(self._ts.open(spec, create=True, open=True, context=self._context))
+        return store
 
-    def open(self, array: wire.StoredArray, wait: Callable[[tensorstore.Future[Any]], Any]) -> tensorstore.TensorStore:
-        """To read it. wait: gives the result of a future. Raises Failure: NOT_FOUND, INVALID_ARGUMENT if it is of another kind."""
+    def open(self, array: wire.StoredArray, wait: Wait) -> tensorstore.TensorStore:
+        """To read it. Raises Failure: NOT_FOUND, INVALID_ARGUMENT if it is of another kind."""
         for spec in _formats(array.location, array.name):
             try:
                 store: tensorstore.TensorStore = wait(
@@ -82,9 +90,9 @@ class Storage:
 
 
 def failure(error: BaseException, what: str) -> Failure:
-    """What went wrong in doing `what`, without TensorStore's description of all its settings."""
+    """What went wrong in doing `what`, in few words."""
     told = xla.failure(error)
-    return Failure(told.code, f"{what}: {told.message.partition(' [tensorstore_spec=')[0].partition(' [source locations=')[0]}")
+    return Failure(told.code, f"{what}: {_DETAILS.sub('', told.message)}")
 
 
 def chunk(tile: Sequence[int], dtype: str) -> list[int]:

@@ -38,6 +38,7 @@ np.testing.assert_array_equal(np.asarray(restore(url, P(None, "x"))), value)
 print(error_of(lambda: restore(url, P(), name="biases")))
 print(error_of(lambda: restore(url, P(), shape=(4, 4))))
 print(error_of(lambda: restore(url, P(), dtype=np.int32)))
+print(error_of(helper.write_arrays("s3://elsewhere/1", ["weights"], [array], datetime.timedelta(minutes=1)).result))
 
 lock = directory / "weights" / ".zarray.__lock"
 lock.parent.mkdir()
