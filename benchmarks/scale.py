@@ -129,6 +129,7 @@ class Scene:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self.name = f"scale-{uuid.uuid4().hex[:6]}"
+        self._draining: asyncio.Future[Any] | None = None
 
     async def run(self, steps: int) -> dict[str, float]:
         head = await asyncio.create_subprocess_exec(
@@ -161,7 +162,7 @@ class Scene:
                 exports[name] = value
             if len(exports) >= 4:
                 break
-        draining = asyncio.gather(head.stdout.read(), head.stderr.read())  # else it waits to write
+        self._draining = asyncio.gather(head.stdout.read(), head.stderr.read())  # else it waits to write
         measured = {"join": time.time() - began}
         process = _head_process(head.pid)
         client = await asyncio.create_subprocess_exec(
@@ -199,7 +200,6 @@ class Scene:
             await asyncio.sleep(0.01)
         measured["told"] = max(double.told_at for double in others) - died
         beating.cancel()
-        draining.cancel()
         client.stdin.close()
         await client.wait()
         for double in others:
