@@ -22,7 +22,7 @@ from everstep.wire.errors import Code, Failure
 
 log = logging.getLogger(__name__)
 
-_FREE_SECONDS = 0.005  # so long a worker may hold what nobody needs any more
+_FREE_SECONDS = 0.25  # so long an idle worker may hold what nobody needs any more
 SUSPICION = 2.0  # seconds: so long an error of one worker in a spanning program may turn out to be the death of another
 
 Messages: TypeAlias = wire.ToWorker | Mapping[str, wire.ToWorker]
@@ -100,7 +100,7 @@ class Dispatcher:
             self._waiting.append(lambda: self._send(operation, slots, messages, prepare))
 
     def free(self, slots: Iterable[str], arrays: Sequence[int]) -> None:
-        """Let arrays go, with the next command or a moment later: nobody waits for that, and each write costs as much as a command."""
+        """Let arrays go, with the next command or later: nobody waits for that, and each write costs as much as a command."""
 
         def send() -> None:
             frame = frames.encode(wire.ToWorker(delete=wire.Delete(arrays=arrays)).SerializeToString())
