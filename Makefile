@@ -6,17 +6,19 @@ MAXTEXT_PYTHON ?= python3.12
 # Further options for pytest.
 PYTEST ?=
 
-.PHONY: help setup test lint types unit e2e demo test-jax test-maxtext test-ray bench torture protos clean
+.PHONY: help setup test lint types unit e2e demo demo-gpt test-jax test-maxtext test-ray bench torture torture-train protos clean
 
 help:
 	@echo "make setup      install Everstep with everything for development into $(VENV)"
-	@echo "make demo       train a small GPT on two slices"
+	@echo "make demo       train on three slices, of which two are killed, and lose no step"
+	@echo "make demo-gpt   train a small GPT on two slices, in plain JAX"
 	@echo "make test       lint, types, unit and end-to-end tests"
 	@echo "make test-jax   JAX's own tests, on Everstep beside plain CPU JAX"
 	@echo "make test-maxtext  MaxText on Everstep, with workers that die (MAXTEXT_PYTHON=python3.12 or newer)"
 	@echo "make test-ray   failures on a Ray cluster of several simulated nodes"
 	@echo "make bench      benchmarks, each with a table and a result file"
 	@echo "make torture    kill workers at random, 200 times, while a program trains"
+	@echo "make torture-train  kill workers and the trainer at random, 200 times, and check its history"
 	@echo "make protos     regenerate the protobuf code"
 	@echo "PYTHON=python3.12 VENV=.venv312 make test   with another interpreter"
 
@@ -44,6 +46,9 @@ e2e: setup
 	$(RUN) -m pytest -q $(PYTEST) tests/e2e
 
 demo: setup
+	$(RUN) examples/elastic_demo.py
+
+demo-gpt: setup
 	$(VENV)/bin/everstep run --slices 2 --devices-per-worker 1 -- $(RUN) examples/gpt.py
 
 test-jax: setup
@@ -76,6 +81,9 @@ bench: setup
 
 torture: setup
 	$(RUN) tools/torture.py
+
+torture-train: setup
+	$(RUN) tools/torture_train.py
 
 # In an environment of its own: the pinned generator wants an older protobuf than the tests run on.
 protos: .venv-protos/ready

@@ -9,5 +9,5 @@ import pathlib
 import subprocess
 import sys
 
-for name in ("dispatch", "train_step", "transfers", "recovery"):
+for name in ("dispatch", "train_step", "transfers", "snapshots", "checkpoints", "recovery", "scale"):
     subprocess.run([sys.executable, str(pathlib.Path(__file__).with_name(f"{name}.py"))], check=True)

@@ -18,7 +18,7 @@ _SHARED_MEMORY = pathlib.Path("/dev/shm")
 
 # Marked `once`: one version of Python and JAX is enough for what does not depend on it, or costs much and depends on it little.
 _ONCE = re.compile(
-    r"tests/(cli|control|launch|observe|train)/|test_pathwaysutils|test_examples|test_the_trainer|1x4x1\]"
+    r"tests/(cli|control|launch|observe|train)/|test_pathwaysutils|e2e/test_persistence|test_storage|test_examples|test_the_trainer|1x4x1\]"
     r"|test_failures.*(put|get|assemble|delete|successor|another one|starts|several workers)|whichever.*resize"
 )
 

@@ -33,6 +33,7 @@ ARROWS: dict[str, set[str]] = {
 KEEPERS = {
     "jax": {"elastic", "jax_plugin", "train", "worker"},
     "jaxlib": {"jax_plugin", "worker"},
+    "tensorstore": {"worker"},
     "grpc": {"cli", "control", "frontend", "jax_plugin"},
     "ray": {"launch"},
 }

@@ -119,6 +119,12 @@ class Run:
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "started\n"
 
+    def close(self) -> None:
+        """End it, if it has not ended."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(QUIET_SECONDS)
+
     def ask(self, *arguments: str) -> str:
         """The output of an everstep command about this run."""
         command = [sys.executable, "-m", "everstep", *arguments, "--head", self.name]
@@ -188,9 +194,16 @@ def torture(run: Run, chance: random.Random) -> str:
 
 
 def main(faults: int, slices: int, spares: int, seed: int) -> int:
-    chance = random.Random(seed)
     print(f"{faults} faults, {slices} slices, {spares} spares, seed {seed}", flush=True)
     run = Run(slices, spares)
+    try:
+        return soak(run, faults, random.Random(seed))
+    finally:
+        run.close()
+
+
+def soak(run: Run, faults: int, chance: random.Random) -> int:
+    """So many faults, and the comparison. The exit code."""
     run.wait_until_up()
     before: dict[str, dict[str, int]] = {}
     began = time.monotonic()
@@ -214,7 +227,7 @@ def main(faults: int, slices: int, spares: int, seed: int) -> int:
         return 1
     result = json.loads(output.splitlines()[-1])
     print(f"{result['steps']} steps, {result['failures']} losses seen by the program; now once more undisturbed", flush=True)
-    options = ("--slices", str(slices), "--", sys.executable, __file__, "--program", str(result["steps"]))
+    options = ("--slices", str(run.slices), "--", sys.executable, __file__, "--program", str(result["steps"]))
     undisturbed = subprocess.run([sys.executable, "-m", "everstep", "run", *options], check=True, capture_output=True, text=True)
     expected = json.loads(undisturbed.stdout.splitlines()[-1])
     problems = _compare(before, after)

@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -109,12 +110,12 @@ def torture(run: Run, chance: random.Random) -> int:
         time.sleep(chance.uniform(0, 2))
     elif moment == "saving" and not run.wait("checkpoint", run.is_saving):
         return 0
-    kills = _kill(run, chance, program=chance.random() < 0.15)
+    kills = _kill(run, chance, program=chance.random() < 0.06)
     if moment in ("restoring", "growing"):
         words = ("SliceLostError", "begins") if moment == "restoring" else ("more slices", "goes on")
         if kills and run.wait_for_line(*words):
             time.sleep(chance.choice([0, 0, 0.02, 0.1]))
-            kills += _kill(run, chance, program=chance.random() < 0.1)
+            kills += _kill(run, chance, program=chance.random() < 0.06)
     return kills
 
 
@@ -146,6 +147,9 @@ def disturbed(run: Run, chance: random.Random, most: int) -> int:
 
 def check(run: Run, steps: int, expected: dict[int, float] | None, exact: bool) -> dict[int, float]:
     """Raises Problem. Returns the losses that were kept."""
+    console = (run.directory / "console").read_text()
+    if faults := re.findall(r"worker \S+ \(.*\) is lost: (?:exit|signal (?!9 )).*", console):
+        raise Problem(f"not killed, but {faults[0]}")
     kept: dict[int, float] = {}
     first: list[int] = []
     for line in run.lines():

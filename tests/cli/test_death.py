@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -61,6 +62,18 @@ def test_after_sigkill(running: Running, victims: tuple[str, ...], workers_stopp
         assert "the head has died (signal 9 (SIGKILL))" in errors
     else:
         assert code == -signal.SIGKILL
+
+
+def test_after_sigkill_while_one_who_cleans_up_is_stuck(running: Running) -> None:
+    """A worker that is stopped at a bad moment holds the lock that says that a head lives."""
+    remains = Remains(running)
+    script = "import fcntl, os, signal, sys; fcntl.flock(open(sys.argv[2]+'/lock'), fcntl.LOCK_EX); os.kill(os.getpid(), signal.SIGSTOP)"
+    stuck = subprocess.Popen([sys.executable, "-c", script, "--run-directory", str(running.directory), "--"])
+    for worker in running.workers():
+        os.kill(worker, signal.SIGSTOP)
+    os.kill(running.head(), signal.SIGKILL)
+    check_nothing_remains(remains)
+    assert stuck.wait(_SECONDS) == -signal.SIGKILL
 
 
 def test_after_the_program_is_killed(running: Running) -> None:

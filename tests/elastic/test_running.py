@@ -15,7 +15,7 @@ import jax
 import pytest
 
 from everstep import elastic
-from everstep.elastic import Attempt, GaveUpError, SliceLostError, Slices, SlicesChanged, pause_and_resume, replica_resize
+from everstep.elastic import Attempt, GaveUpError, SliceLostError, Slices, SlicesChanged, errors, pause_and_resume, replica_resize
 from everstep.elastic.sources import Tell
 
 LOST = "DATA_LOSS: worker s1w0 (slice 1, incarnation 2, pid 7) is lost: signal 9 (SIGKILL), at 12:00:00.000 UTC"
@@ -176,6 +176,19 @@ def test_a_loss_whose_error_was_swallowed_is_found_at_the_boundary(scene: Scene)
     assert elastic.run(loop, slices=scene.slices) == 2
 
 
+def test_a_loss_found_at_the_boundary_tells_what_the_source_has_told(scene: Scene) -> None:
+    def loop(attempt: Attempt) -> SliceLostError | SlicesChanged:
+        if attempt.number == 1:
+            scene.source.tell(1, False, LOST)
+            scene.later(1, True)
+            attempt.boundary()
+        return attempt.history[0].error
+
+    error = elastic.run(loop, slices=scene.slices)
+    assert isinstance(error, SliceLostError)
+    assert (error.worker, error.cause) == ("s1w0", "signal 9 (SIGKILL), at 12:00:00.000 UTC")
+
+
 def test_no_progress_ends_it_with_the_history(scene: Scene) -> None:
     def loop(attempt: Attempt) -> None:
         if attempt.number == 1:
@@ -245,7 +258,26 @@ def test_what_a_loss_tells() -> None:
     assert error.cause == "signal 9 (SIGKILL), at 12:00:00.000 UTC"
     other = SliceLostError.of(jax.errors.JaxRuntimeError("DATA_LOSS: something else"))
     assert other is not None
-    assert (other.slice, other.worker, other.incarnation) == (None, None, None)
+    assert (other.slice, other.worker, other.incarnation, other.since) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("now", "cause", "since"),
+    [
+        ("12:00:01", "signal 9 (SIGKILL), at 12:00:00.250 UTC", "12:00:00.250"),
+        ("12:00:01", "no heartbeat for 10.5 s, at 12:00:00.500 UTC", "11:59:50.000"),
+        ("23:59:59", "connection closed, at 00:00:00.100 UTC", "+1 00:00:00.100"),  # that host's clock is a little ahead
+        ("00:00:01", "connection closed, at 23:59:59.900 UTC", "-1 23:59:59.900"),
+    ],
+)
+def test_since_when(monkeypatch: pytest.MonkeyPatch, now: str, cause: str, since: str) -> None:
+    def seconds(text: str) -> float:
+        day, _, clock = text.rpartition(" ")
+        hours, minutes, rest = clock.split(":")
+        return (20_000 + int(day or 0)) * 86_400 + int(hours) * 3600 + int(minutes) * 60 + float(rest)
+
+    monkeypatch.setattr(errors.time, "time", lambda: seconds(now))
+    assert SliceLostError(LOST.partition("signal")[0] + cause).since == pytest.approx(seconds(since), abs=1e-3)
 
 
 @pytest.mark.parametrize(("options", "message"), [({"at_least": 0}, "at_least is 0"), ({"max_events": -1}, "max_events is -1")])

@@ -14,6 +14,7 @@ import numpy as np
 from frontend.hostdata import FakeBuffers, from_host, to_host
 
 from everstep.head.members import Device
+from everstep.head.persistence import StorageProgram
 from everstep.head.programs import CompileRequest, Description, Output
 from everstep.head.runtime import Topology
 from everstep.head.specs import ArraySpec, Box, CopySemantics, HostShard, Shape, Sharding
@@ -130,6 +131,7 @@ class FakeSession:
         self._runtime = runtime
         self._tasks: set[asyncio.Task[None]] = set()
         self.launches = itertools.count()
+        self.stored: dict[tuple[str, str], list[np.ndarray]] = {}
 
     @property
     def is_closed(self) -> bool:
@@ -312,6 +314,20 @@ class FakeSession:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         self.delete(arguments[index] for index in program.donated if index not in keep)
+        return execution
+
+    def transfer(self, program: StorageProgram, arguments: Sequence[FakeArray]) -> FakeExecution:
+        execution = FakeExecution([self._new(spec) for spec in program.results])
+        for stored, array in zip(program.arrays, arguments if program.saves else execution.results, strict=True):
+            place = stored.location, stored.name
+            if program.saves:
+                self.stored[place] = array.shards  # type: ignore[assignment]
+            elif place in self.stored:
+                array.fill(self.stored[place])
+            else:
+                execution.failure = Failure(Code.NOT_FOUND, "there is no such array")
+                array.fail(execution.failure)
+        execution.over.set()
         return execution
 
     async def describe(self, program: FakeProgram) -> Description:

@@ -152,7 +152,7 @@ def test_what_is_asked_about_a_program_is_told() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"program": values.Serialized(type_name="xla::ifrt::PluginProgram")}, "plugin programs"),
+        ({"program": values.Serialized(type_name="xla::ifrt::PluginProgram", data=b"{}")}, "plugin programs"),
         ({"program": values.Serialized(type_name="xla::ifrt::CustomCallProgram")}, "colocated"),
         ({"program": values.Serialized(type_name="xla::ifrt::IfrtIRProgram")}, "MPMD"),
         ({"host_callbacks": [b"callback"]}, "plugin"),

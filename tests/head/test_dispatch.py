@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -18,15 +19,23 @@ from everstep.wire.errors import Code, Failure
 
 
 class RecordingLink(Link):
-    """A link that keeps what is sent."""
+    """A link that keeps what is sent. writes: how many frames each time."""
 
     def __init__(self) -> None:
-        super().__init__(None, "")  # type: ignore[arg-type]
+        super().__init__(mock.Mock(), "")
         self.sent: list[wire.ToWorker] = []
+        self.writes: list[int] = []
+        self.written = asyncio.Event()
+        self._transport = mock.Mock(write=self._record)
 
-    def send_frame(self, frame: bytes) -> None:
-        assert frames.length(frame[:4]) == len(frame) - 4
-        self.sent.append(wire.ToWorker.FromString(frame[4:]))
+    def _record(self, data: bytes) -> None:
+        before = len(self.sent)
+        while data:
+            end = 4 + frames.length(data[:4])
+            self.sent.append(wire.ToWorker.FromString(data[4:end]))
+            data = data[end:]
+        self.writes.append(len(self.sent) - before)
+        self.written.set()
 
 
 class Scene:
@@ -290,3 +299,23 @@ def test_a_users_error_is_told_at_once() -> None:
             await operation.done()
 
     run(scenario)
+
+
+def test_freeing_goes_with_the_next_command_or_a_moment_later() -> None:
+    async def main() -> None:
+        scene = Scene()
+        scene.dispatcher.open()
+        link = scene.links["s0w0"]
+        scene.dispatcher.free(("s0w0", "s1w0"), [7])
+        scene.dispatcher.free(("s0w0",), [8])
+        assert link.writes == []
+        scene.execute()
+        assert link.writes == [3]
+        assert [message.WhichOneof("body") for message in link.sent] == ["delete", "delete", "execute"]
+        scene.dispatcher.free(("s0w0",), [9])
+        link.written.clear()
+        await link.written.wait()
+        assert link.writes == [3, 1]
+        assert list(link.sent[-1].delete.arrays) == [9]
+
+    asyncio.run(main())

@@ -16,9 +16,9 @@ def test_defaults_are_good() -> None:
 def test_a_file_and_overrides(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("model: {width: 64, heads: 2, kv_heads: 1}\noptimizer:\n  learning_rate: 3e-4\n")
-    config = Config.load(path, ["model.layers=2", "optimizer.clip=2", "data.files=[a, b]"])
+    config = Config.load(path, ["model.layers=2", "optimizer.clip=2", "data.files=[a, b]", "train.elastic=off"])
     assert (config.model.width, config.model.layers, config.optimizer.learning_rate, config.optimizer.clip) == (64, 2, 3e-4, 2.0)
-    assert config.data.files == ["a", "b"]
+    assert (config.data.files, config.train.elastic) == (["a", "b"], "off")
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,7 @@ def test_a_file_and_overrides(tmp_path: pathlib.Path) -> None:
         (["data.files=[]"], "data.files: there must be some"),
         (["data.files=all"], "data.files: 'all' is not a list of texts"),
         (["data.validation=0.7"], "data.validation: 0.7 is not from 0 to 0.5"),
+        (["train.elastic=on"], "train.elastic: 'on' is none of pause, resize, off"),
         (["train.elastic=maybe"], "train.elastic: 'maybe' is none of pause, resize, off"),
         (["train.steps=0"], "train.steps: 0 is not above zero"),
         (["model=5"], "'model=5' is not GROUP.FIELD=VALUE, e.g. model.width=256"),

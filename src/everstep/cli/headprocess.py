@@ -20,9 +20,10 @@ from typing import Any
 
 from everstep.cli.errors import CommandError, UsageError
 from everstep.cli.options import HeadOptions
-from everstep.cli.rundirectory import RunDirectory, remove_if_stale
+from everstep.cli.rundirectory import RunDirectory, remove
 from everstep.launch.seam import Exit
 
+_CLEAN_SECONDS = 1.0  # for a worker that is cleaning up after a head that has died
 _STOP_SECONDS = 10.0  # for a head to end everything; then it is killed, and its workers end by themselves
 
 
@@ -107,7 +108,7 @@ class HeadProcess:
             self._process.wait()
         self._lines.close()
         self._lifeline.close()
-        remove_if_stale(self._directory.path)
+        remove(self._directory.path, _CLEAN_SECONDS)
 
     def _log_tail(self) -> str:
         try:

@@ -154,6 +154,14 @@ def remove_if_stale(path: pathlib.Path, patience: float = 0.0) -> bool:
     return True
 
 
+def remove(path: pathlib.Path, patience: float) -> None:
+    """Remove the run directory of a head that is dead for certain. patience: seconds to wait for another who does the same."""
+    if not remove_if_stale(path, patience):
+        # Whoever holds the lock is stuck: a worker that was stopped just now, as it cleaned up itself.
+        orphans.kill_workers(path)
+        remove_if_stale(path, patience)
+
+
 def _try_lock(lock: pathlib.Path, *, create: bool) -> int | None:
     """A descriptor that holds the lock, or None if another holds it, or the file is not there (any more)."""
     try:

@@ -47,16 +47,19 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.slices is not None:
         return _on_workers(arguments, overrides)
     from everstep.elastic import GaveUpError  # imports JAX
-    from everstep.train.checkpoints import CheckpointError
+    from everstep.train.checkpoints import CheckpointError, end
     from everstep.train.loop import train
 
+    code = 0
     try:
         train(config, arguments.directory or pathlib.Path("runs/default"))
     except ConfigError as error:
         raise UsageError(str(error)) from error
     except (CheckpointError, GaveUpError) as error:
-        raise CommandError(str(error)) from error
-    return 0
+        print(f"everstep train: {error}", file=sys.stderr)
+        code = 1
+    end(code)
+    return code
 
 
 def _on_workers(arguments: argparse.Namespace, overrides: list[str]) -> int:

@@ -90,5 +90,7 @@ class _Lifeline:
 
     def _watch(self) -> None:
         self._file.read(1)
-        self.clean_up(patience=2.0)
+        if self._run_directory is not None:
+            with self._cleaning:
+                rundirectory.remove(self._run_directory, patience=2.0)
         os._exit(1)

@@ -79,7 +79,7 @@ class GaveUpError(ElasticError):
 
 
 def _since(cause: str) -> float | None:
-    """The time of day in a cause, on the day (in UTC) that makes it the latest that is not in the future."""
+    """The time of day in a cause, on the day in UTC that is nearest, less what the worker had been silent for by then."""
     seen = _SEEN.search(cause)
     if seen is None:
         return None
@@ -87,4 +87,4 @@ def _since(cause: str) -> float | None:
     midnight = calendar.timegm((*time.gmtime(now)[:3], 0, 0, 0))
     at = midnight + 3600 * int(seen["hours"]) + 60 * int(seen["minutes"]) + float(seen["seconds"])
     silent = _SILENT.search(cause)
-    return (at if at < now + _DAY / 2 else at - _DAY) - (float(silent["seconds"]) if silent else 0.0)
+    return at + _DAY * round((now - at) / _DAY) - (float(silent["seconds"]) if silent else 0.0)

@@ -13,7 +13,6 @@ from everstep.wire.ifrt import xla_pb2 as xla
 _PROGRAM = "xla::ifrt::XlaProgram"
 _OPTIONS = "xla::ifrt::XlaCompileOptions"
 _OTHER_PROGRAMS = {
-    "xla::ifrt::PluginProgram": "plugin programs (Pathways' own extensions, such as its profiler) are not supported",
     "xla::ifrt::CustomCallProgram": "custom call programs (colocated Python) are not supported",
     "xla::ifrt::IfrtIRProgram": "IFRT IR programs (MPMD) are not supported",
 }

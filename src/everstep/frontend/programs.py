@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from everstep.frontend import compiling
+from everstep.frontend import compiling, persistence
 from everstep.frontend.codec import attributes, dtypes, shardings, status
 from everstep.frontend.codec.shardings import Specs
 from everstep.frontend.handles import COMPILED, HandleTable
 from everstep.frontend.requests import Handler, OnFailure
+from everstep.head.persistence import StorageProgram
 from everstep.head.specs import ArraySpec
 from everstep.wire.errors import Failure, invalid, unimplemented
 from everstep.wire.ifrt import requests_pb2 as wire
@@ -18,8 +19,9 @@ from everstep.wire.ifrt import values_pb2 as values
 
 if TYPE_CHECKING:
     from everstep.head.arrays import Array
+    from everstep.head.operations import Execution
     from everstep.head.programs import Output, Program
-    from everstep.head.sessions import Execution, Session
+    from everstep.head.sessions import Session
 
 _NO_MPMD = "programs made of several programs (MPMD) are not supported"
 _NO_CALLBACKS = "host callbacks don't travel by this protocol here: everstep's JAX plugin carries them; is it installed with the program?"
@@ -29,7 +31,7 @@ _NO_CALLBACKS = "host callbacks don't travel by this protocol here: everstep's J
 class _Loaded:
     """A program behind a handle. outputs: specs of its results; described: the same as the first execution tells them."""
 
-    program: Program
+    program: Program | StorageProgram
     outputs: list[ArraySpec]
     described: list[wire.LoadedExecutableExecuteResponse.Output]
     is_deleted: bool = False
@@ -67,6 +69,9 @@ class ProgramRequests:
     async def _compile(self, request: wire.CompileRequest) -> wire.IfrtResponse:
         if request.host_callbacks:
             raise unimplemented(_NO_CALLBACKS)
+        if request.program.type_name == persistence.PROGRAM:
+            storage = persistence.decode(request.program.data, self._specs)
+            return self._compiled(_Loaded(storage, storage.results, [persistence.describe(spec) for spec in storage.results]), b"")
         program = await self._session.compile(compiling.decode(request, self._specs))
         try:
             outputs = [self._output_spec(program, number) for number in range(len(program.outputs))]
@@ -74,13 +79,17 @@ class ProgramRequests:
         except Failure:
             self._session.release_program(program)
             raise
+        return self._compiled(_Loaded(program, outputs, described), program.fingerprint)
+
+    def _compiled(self, loaded: _Loaded, fingerprint: bytes) -> wire.IfrtResponse:
+        devices = loaded.program.devices
         body = wire.CompileResponse(
-            loaded_executable_handle=self._programs.add(_Loaded(program, outputs, described)),
-            name=program.name,
-            num_devices=len(program.devices),
-            device_ids=program.devices,
-            addressable_device_ids=program.devices,
-            fingerprint_value=program.fingerprint,
+            loaded_executable_handle=self._programs.add(loaded),
+            name=loaded.program.name,
+            num_devices=len(devices),
+            device_ids=devices,
+            addressable_device_ids=devices,
+            fingerprint_value=fingerprint,
             ready_future_handle=COMPILED,
         )
         return wire.IfrtResponse(compile_response=body)
@@ -100,6 +109,8 @@ class ProgramRequests:
 
     def _metadata(self, request: wire.LoadedExecutableMetadataRequest) -> wire.IfrtResponse:
         program = self._programs.get(request.loaded_executable_handle).program
+        if isinstance(program, StorageProgram):
+            return wire.IfrtResponse(loaded_executable_metadata_response=persistence.metadata(program))
         body = wire.LoadedExecutableMetadataResponse(size_of_generated_code_in_bytes=program.code_size)
         if program.parameter_shardings is not None:
             body.parameter_shardings.shardings.extend(program.parameter_shardings)
@@ -120,7 +131,7 @@ class ProgramRequests:
         return wire.IfrtResponse(loaded_executable_metadata_response=body)
 
     async def _cost_analysis(self, request: wire.LoadedExecutableCostAnalysisRequest) -> wire.IfrtResponse:
-        description = await self._session.describe(self._programs.get(request.loaded_executable_handle).program)
+        description = await self._session.describe(self._code(request.loaded_executable_handle))
         body = wire.LoadedExecutableCostAnalysisResponse()
         if isinstance(description.cost_analysis, Failure):
             body.status.CopyFrom(status.encode(description.cost_analysis))
@@ -129,9 +140,15 @@ class ProgramRequests:
         return wire.IfrtResponse(loaded_executable_cost_analysis_response=body)
 
     async def _text(self, request: wire.LoadedExecutableHumanReadableProgramTextRequest) -> wire.IfrtResponse:
-        description = await self._session.describe(self._programs.get(request.loaded_executable_handle).program)
+        description = await self._session.describe(self._code(request.loaded_executable_handle))
         body = wire.LoadedExecutableHumanReadableProgramTextResponse(human_readable_program_text=description.hlo_text)
         return wire.IfrtResponse(loaded_executable_human_readable_program_text_response=body)
+
+    def _code(self, handle: int) -> Program:
+        program = self._programs.get(handle).program
+        if isinstance(program, StorageProgram):
+            raise persistence.refuse(program)
+        return program
 
     # ------------------------------------------------------------------ execute
 
@@ -169,6 +186,9 @@ class ProgramRequests:
             if isinstance(argument, Failure):  # an error is passed on in the results, as it is from arrays that hold one
                 return [self._session.error_array(spec, argument) for spec in loaded.outputs], argument
             arguments.append(argument)
+        if isinstance(loaded.program, StorageProgram):
+            transfer = self._session.transfer(loaded.program, arguments)
+            return transfer.results, transfer
         keep = frozenset(options.non_donatable_input_indices)
         execution = self._session.execute(loaded.program, arguments, loaded.outputs, keep=keep, launch=options.launch_id)
         return execution.results, execution
@@ -190,7 +210,7 @@ class ProgramRequests:
 
     def _destruct(self, request: wire.LoadedExecutableDestructRequest) -> wire.IfrtResponse:
         loaded = self._programs.pop(request.loaded_executable_handle)
-        if not isinstance(loaded, Failure):
+        if not isinstance(loaded, Failure) and not isinstance(loaded.program, StorageProgram):
             self._session.release_program(loaded.program)
         return wire.IfrtResponse(loaded_executable_destruct_response=wire.LoadedExecutableDestructResponse())
 

@@ -24,8 +24,8 @@ from everstep.wire.ifrt import service_pb2
 
 if TYPE_CHECKING:
     from everstep.head.arrays import Array
+    from everstep.head.operations import Execution
     from everstep.head.runtime import Runtime
-    from everstep.head.sessions import Execution
 
 log = logging.getLogger(__name__)
 

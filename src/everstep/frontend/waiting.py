@@ -12,7 +12,8 @@ from everstep.wire.ifrt import requests_pb2 as wire
 
 if TYPE_CHECKING:
     from everstep.head.arrays import Array
-    from everstep.head.sessions import Execution, Session
+    from everstep.head.operations import Execution
+    from everstep.head.sessions import Session
 
 
 class WaitingRequests:

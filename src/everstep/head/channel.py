@@ -37,6 +37,7 @@ class Link(asyncio.Protocol):
         self._owner = owner
         self._token = token
         self._buffer = bytearray()
+        self._held = bytearray()
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.greeted = False  # it has said who it is
@@ -52,7 +53,20 @@ class Link(asyncio.Protocol):
     def send_frame(self, frame: bytes) -> None:
         """The same for a frame that goes to several workers and is encoded once."""
         if self._transport is not None:
+            if self._held:
+                frame = bytes(self._held) + frame
+                self._held.clear()
             self._transport.write(frame)
+
+    def hold(self, frame: bytes) -> bool:
+        """Queue one that goes with the next, in one write, or with `send_held`. Whether it is the first."""
+        first = not self._held
+        self._held += frame
+        return first
+
+    def send_held(self) -> None:
+        if self._held:
+            self.send_frame(b"")
 
     def abort(self, cause: str) -> None:
         """Drop the connection without sending what is queued."""

@@ -10,9 +10,10 @@ import asyncio
 import collections
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from everstep.head.channel import Link
 from everstep.head.members import Member, Members
 from everstep.head.operations import Operation
 from everstep.wire import channel_pb2 as wire
@@ -21,6 +22,7 @@ from everstep.wire.errors import Code, Failure
 
 log = logging.getLogger(__name__)
 
+_FREE_SECONDS = 0.25  # so long an idle worker may hold what nobody needs any more
 SUSPICION = 2.0  # seconds: so long an error of one worker in a spanning program may turn out to be the death of another
 
 Messages: TypeAlias = wire.ToWorker | Mapping[str, wire.ToWorker]
@@ -56,6 +58,7 @@ class Dispatcher:
         self._waiting: collections.deque[Callable[[], None]] = collections.deque()
         self._suspicions: dict[int, _Suspicion] = {}
         self._opened = asyncio.Event()
+        self._held: list[Link] = []  # that have something to send when there is time
 
     def operation(
         self, what: str, slots: Iterable[str], *, spanning: bool = False, sources: Iterable[str] = (), program: bool = False
@@ -95,6 +98,28 @@ class Dispatcher:
             self._send(operation, slots, messages, prepare)
         else:
             self._waiting.append(lambda: self._send(operation, slots, messages, prepare))
+
+    def free(self, slots: Iterable[str], arrays: Sequence[int]) -> None:
+        """Let arrays go, with the next command or later: nobody waits for that, and each write costs as much as a command."""
+
+        def send() -> None:
+            frame = frames.encode(wire.ToWorker(delete=wire.Delete(arrays=arrays)).SerializeToString())
+            for slot in slots:
+                member = self._members.up(slot)
+                if member is not None and member.link.hold(frame):
+                    if not self._held:
+                        asyncio.get_running_loop().call_later(_FREE_SECONDS, self._send_held)
+                    self._held.append(member.link)
+
+        if self._opened.is_set() and not self._waiting:
+            send()
+        else:
+            self._waiting.append(send)
+
+    def _send_held(self) -> None:
+        held, self._held = self._held, []
+        for link in held:
+            link.send_held()
 
     def follow_up(self, operation: Operation, slots: Iterable[str], messages: Messages) -> None:
         """Send more about an operation: at once, world or not, if it has been sent: it may be waited for. Else right after it."""
@@ -254,7 +279,7 @@ class Dispatcher:
         operation.fail(suspicion.failure)
         suspicion.clear(operation)
         self._drop_if_drained(operation)
-        if not operation.drained:
+        if operation.spanning and not operation.drained:
             self._stuck(operation)
 
 

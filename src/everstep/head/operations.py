@@ -158,3 +158,17 @@ class Operation:
             callbacks, self._on_drained = self._on_drained, []
             for callback in callbacks:
                 callback()
+
+
+class Execution:
+    """One execution under way. results: its arrays, which hold the error if it fails."""
+
+    __slots__ = ("operation", "results")
+
+    def __init__(self, results: list[Array], operation: Operation) -> None:
+        self.results = results
+        self.operation = operation
+
+    async def done(self) -> None:
+        """Until it has run on all devices. Raises the Failure."""
+        await self.operation.done()

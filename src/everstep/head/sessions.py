@@ -11,10 +11,11 @@ import itertools
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from everstep.head import copies, downloads, resharding, uploads
+from everstep.head import copies, downloads, persistence, resharding, uploads
 from everstep.head.arrays import Array, Placement, all_ready
 from everstep.head.buffers import HostBuffers
-from everstep.head.operations import Operation
+from everstep.head.operations import Execution, Operation
+from everstep.head.persistence import StorageProgram
 from everstep.head.programs import CompileRequest, Description, Program
 from everstep.head.specs import ArraySpec, CopySemantics, HostShard, Sharding
 from everstep.wire import channel_pb2 as wire
@@ -24,20 +25,6 @@ if TYPE_CHECKING:
     from everstep.head.runtime import Runtime
 
 _array_ids = itertools.count(1)
-
-
-class Execution:
-    """One execution under way. results: its arrays, which hold the error if it fails."""
-
-    __slots__ = ("operation", "results")
-
-    def __init__(self, results: list[Array], operation: Operation) -> None:
-        self.results = results
-        self.operation = operation
-
-    async def done(self) -> None:
-        """Until it has run on all devices. Raises the Failure."""
-        await self.operation.done()
 
 
 class Session:
@@ -261,7 +248,7 @@ class Session:
                 array.is_freed = True
                 by_slots.setdefault(array.placement.slots, []).append(array.id)
         for slots, ids in by_slots.items():
-            self._dispatcher.dispatch(None, slots, wire.ToWorker(delete=wire.Delete(arrays=ids)))
+            self._dispatcher.free(slots, ids)
 
     def _pin(self, array: Array, operation: Operation) -> None:
         array.pins += 1
@@ -326,6 +313,12 @@ class Session:
         self._dispatcher.dispatch(operation, placement.slots, wire.ToWorker(execute=message), prepare)
         self.delete(arguments[index] for index in donated)
         return Execution(results, operation)
+
+    def transfer(self, program: StorageProgram, arguments: Sequence[Array]) -> Execution:
+        """Save the arguments, or restore arrays. Raises Failure (INVALID_ARGUMENT) for deleted arguments, or others than it is for."""
+        if program.saves:
+            return persistence.save(self._runtime, program, arguments)
+        return persistence.restore(self._runtime, program, self._new)
 
     async def describe(self, program: Program) -> Description:
         """Its cost analysis and optimized HLO text. Raises Failure."""

@@ -186,6 +186,8 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise ConfigError(f"{where}: {value!r} is not a list of texts")
         return value
+    if hint is str and isinstance(value, bool):  # YAML reads off as False
+        return "on" if value else "off"
     if hint is float and isinstance(value, str):  # YAML reads 1e-3 as a text
         try:
             return float(value)

@@ -74,7 +74,8 @@ class Programs:
         weights = jax.ShapeDtypeStruct(shape_of_batch, jnp.float32, sharding=self._batch)
         step = jax.jit(self._step, donate_argnums=0, out_shardings=(self.shardings, self.everywhere))
         self._compiled_step = step.lower(self.abstract, tokens, weights).compile()
-        self._compiled_loss = jax.jit(self._loss, out_shardings=self.everywhere).lower(self.abstract["params"], tokens, weights).compile()
+        loss = jax.jit(self._loss, out_shardings=self.everywhere)
+        self._compiled_loss = loss.lower(self.abstract["params"], tokens, weights).compile() if config.train.evaluate else loss
 
     def start(self) -> State:
         """The first state, from the seed."""

@@ -109,7 +109,7 @@ class Welcome(_message.Message):
     def __init__(self, version: _Optional[int] = ..., refused: _Optional[str] = ..., device_ids: _Optional[_Iterable[int]] = ..., heartbeat_interval: _Optional[float] = ..., name: _Optional[str] = ..., incarnation: _Optional[int] = ..., grace: _Optional[float] = ..., patience: _Optional[float] = ...) -> None: ...
 
 class ToWorker(_message.Message):
-    __slots__ = ("op", "welcome", "stop", "connect_world", "build_world", "break_world", "drop_world", "compile", "load", "unload", "describe", "execute", "put", "buffer_ready", "get", "assemble", "build", "bitcast", "delete", "callback_result")
+    __slots__ = ("op", "welcome", "stop", "connect_world", "build_world", "break_world", "drop_world", "compile", "load", "unload", "describe", "execute", "put", "buffer_ready", "get", "assemble", "build", "bitcast", "delete", "save", "restore", "abandon", "callback_result")
     OP_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
@@ -129,6 +129,9 @@ class ToWorker(_message.Message):
     BUILD_FIELD_NUMBER: _ClassVar[int]
     BITCAST_FIELD_NUMBER: _ClassVar[int]
     DELETE_FIELD_NUMBER: _ClassVar[int]
+    SAVE_FIELD_NUMBER: _ClassVar[int]
+    RESTORE_FIELD_NUMBER: _ClassVar[int]
+    ABANDON_FIELD_NUMBER: _ClassVar[int]
     CALLBACK_RESULT_FIELD_NUMBER: _ClassVar[int]
     op: int
     welcome: Welcome
@@ -149,8 +152,11 @@ class ToWorker(_message.Message):
     build: Build
     bitcast: Bitcast
     delete: Delete
+    save: Save
+    restore: Restore
+    abandon: Abandon
     callback_result: CallbackResult
-    def __init__(self, op: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., connect_world: _Optional[_Union[ConnectWorld, _Mapping]] = ..., build_world: _Optional[_Union[BuildWorld, _Mapping]] = ..., break_world: _Optional[_Union[BreakWorld, _Mapping]] = ..., drop_world: _Optional[_Union[DropWorld, _Mapping]] = ..., compile: _Optional[_Union[Compile, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., unload: _Optional[_Union[Unload, _Mapping]] = ..., describe: _Optional[_Union[Describe, _Mapping]] = ..., execute: _Optional[_Union[Execute, _Mapping]] = ..., put: _Optional[_Union[Put, _Mapping]] = ..., buffer_ready: _Optional[_Union[BufferReady, _Mapping]] = ..., get: _Optional[_Union[Get, _Mapping]] = ..., assemble: _Optional[_Union[Assemble, _Mapping]] = ..., build: _Optional[_Union[Build, _Mapping]] = ..., bitcast: _Optional[_Union[Bitcast, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., callback_result: _Optional[_Union[CallbackResult, _Mapping]] = ...) -> None: ...
+    def __init__(self, op: _Optional[int] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., connect_world: _Optional[_Union[ConnectWorld, _Mapping]] = ..., build_world: _Optional[_Union[BuildWorld, _Mapping]] = ..., break_world: _Optional[_Union[BreakWorld, _Mapping]] = ..., drop_world: _Optional[_Union[DropWorld, _Mapping]] = ..., compile: _Optional[_Union[Compile, _Mapping]] = ..., load: _Optional[_Union[Load, _Mapping]] = ..., unload: _Optional[_Union[Unload, _Mapping]] = ..., describe: _Optional[_Union[Describe, _Mapping]] = ..., execute: _Optional[_Union[Execute, _Mapping]] = ..., put: _Optional[_Union[Put, _Mapping]] = ..., buffer_ready: _Optional[_Union[BufferReady, _Mapping]] = ..., get: _Optional[_Union[Get, _Mapping]] = ..., assemble: _Optional[_Union[Assemble, _Mapping]] = ..., build: _Optional[_Union[Build, _Mapping]] = ..., bitcast: _Optional[_Union[Bitcast, _Mapping]] = ..., delete: _Optional[_Union[Delete, _Mapping]] = ..., save: _Optional[_Union[Save, _Mapping]] = ..., restore: _Optional[_Union[Restore, _Mapping]] = ..., abandon: _Optional[_Union[Abandon, _Mapping]] = ..., callback_result: _Optional[_Union[CallbackResult, _Mapping]] = ...) -> None: ...
 
 class Stop(_message.Message):
     __slots__ = ("reason",)
@@ -412,6 +418,44 @@ class Delete(_message.Message):
     ARRAYS_FIELD_NUMBER: _ClassVar[int]
     arrays: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, arrays: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Save(_message.Message):
+    __slots__ = ("arrays",)
+    ARRAYS_FIELD_NUMBER: _ClassVar[int]
+    arrays: _containers.RepeatedCompositeFieldContainer[StoredArray]
+    def __init__(self, arrays: _Optional[_Iterable[_Union[StoredArray, _Mapping]]] = ...) -> None: ...
+
+class Restore(_message.Message):
+    __slots__ = ("arrays",)
+    ARRAYS_FIELD_NUMBER: _ClassVar[int]
+    arrays: _containers.RepeatedCompositeFieldContainer[StoredArray]
+    def __init__(self, arrays: _Optional[_Iterable[_Union[StoredArray, _Mapping]]] = ...) -> None: ...
+
+class StoredArray(_message.Message):
+    __slots__ = ("location", "name", "dtype", "shape", "tile", "array", "memory_kind", "pieces")
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    TILE_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_KIND_FIELD_NUMBER: _ClassVar[int]
+    PIECES_FIELD_NUMBER: _ClassVar[int]
+    location: str
+    name: str
+    dtype: str
+    shape: _containers.RepeatedScalarFieldContainer[int]
+    tile: _containers.RepeatedScalarFieldContainer[int]
+    array: int
+    memory_kind: str
+    pieces: _containers.RepeatedCompositeFieldContainer[GetPiece]
+    def __init__(self, location: _Optional[str] = ..., name: _Optional[str] = ..., dtype: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ..., tile: _Optional[_Iterable[int]] = ..., array: _Optional[int] = ..., memory_kind: _Optional[str] = ..., pieces: _Optional[_Iterable[_Union[GetPiece, _Mapping]]] = ...) -> None: ...
+
+class Abandon(_message.Message):
+    __slots__ = ("operation",)
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
+    operation: int
+    def __init__(self, operation: _Optional[int] = ...) -> None: ...
 
 class CallbackResult(_message.Message):
     __slots__ = ("call", "values", "error")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from everstep.wire.stream import Stream
 
-VERSION = 2  # of channel.proto: raise it whenever a change there would be misread by an older peer
+VERSION = 3  # of channel.proto: raise it whenever a change there would be misread by an older peer
 MAX_FRAME = 1 << 30  # bytes; data travels in bulk, so a larger frame is nonsense
 
 _LENGTH = struct.Struct(">I")

@@ -20,6 +20,7 @@ from everstep.worker import programs, xla
 from everstep.worker.arrays import Arrays, when_done
 from everstep.worker.faults import FAULTS
 from everstep.worker.launches import Launches, Loaded
+from everstep.worker.persistence import Persistence
 from everstep.worker.programs import Compiler, Program
 from everstep.worker.reports import Reporter
 from everstep.worker.transfers import Transfers
@@ -33,7 +34,9 @@ _COMPILES = 2  # at least so many programs are compiled at a time
 class Executor:
     """The queue of commands, and the table of programs."""
 
-    def __init__(self, arrays: Arrays, worlds: Worlds, compiler: Compiler, transfers: Transfers, reporter: Reporter) -> None:
+    def __init__(
+        self, arrays: Arrays, worlds: Worlds, compiler: Compiler, transfers: Transfers, persistence: Persistence, reporter: Reporter
+    ) -> None:
         self._arrays = arrays
         self._worlds = worlds
         self._compiler = compiler
@@ -54,6 +57,8 @@ class Executor:
             "build": transfers.build,
             "bitcast": transfers.bitcast,
             "delete": self._delete,
+            "save": persistence.save,
+            "restore": persistence.restore,
         }
 
     def start(self) -> None:

@@ -20,7 +20,8 @@ class Fault:
     """What happens to a worker the `nth` time that it comes to a point.
 
     at: the name of a command as in ToWorker ("execute", "put", "compile", "build_world"...), "callback" (a program calls the program's
-    process), "serve" (another worker reads a shard), "start" (it is about to join) or "welcome" (it has joined).
+    process), "serve" (another worker reads a shard), "write" and "read" (part of an array to storage, from there), "start" (it is about
+    to join) or "welcome" (it has joined).
     after: when that has been done, not before: a program that was started runs by then.
     how: a signal's name ("KILL", "STOP", "TERM"...), or "HANG": the thread that comes there stays there.
     """

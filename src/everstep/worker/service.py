@@ -21,6 +21,7 @@ from everstep.worker.cpu import CpuPlatform
 from everstep.worker.executor import Executor
 from everstep.worker.faults import FAULTS
 from everstep.worker.main import Options
+from everstep.worker.persistence import Persistence
 from everstep.worker.programs import Compiler
 from everstep.worker.reports import Reporter
 from everstep.worker.transfers import Transfers
@@ -88,7 +89,9 @@ class Worker:
         self._worlds = Worlds(lambda number: platform.world(number, self._host), self._reporter, self._broken, self._dropped)
         head = bulk.Client(credentials, lambda _: door.call_for_data(options.head, credentials))
         self._transfers = Transfers(self._arrays, self._worlds, self._reporter, bulk.Client(credentials), head)
-        self._executor = Executor(self._arrays, self._worlds, Compiler(self._callbacks, platform.stand_in), self._transfers, self._reporter)
+        self._persistence = Persistence(self._arrays, self._worlds, self._reporter)
+        compiler = Compiler(self._callbacks, platform.stand_in)
+        self._executor = Executor(self._arrays, self._worlds, compiler, self._transfers, self._persistence, self._reporter)
         self._socket_file: pathlib.Path | None = None
         self._server = bulk.Server(self._bulk_address(), credentials, self._provide)
         self._tunnels: dict[int, Tunnel] = {}
@@ -131,6 +134,7 @@ class Worker:
             "build_world": self._worlds.build,
             "break_world": self._worlds.break_up,
             "drop_world": self._drop_world,
+            "abandon": self._persistence.abandon,
             "buffer_ready": self._transfers.buffers.ready,
             "callback_result": self._callbacks.answer,
         }
