@@ -16,7 +16,7 @@ VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "tools", 
 
 # Which rooms a room may import from. `cli` puts everything together.
 ARROWS: dict[str, set[str]] = {
-    "cli": {"control", "frontend", "head", "launch", "train", "worker", "wire"},
+    "cli": {"control", "elastic", "frontend", "head", "launch", "train", "worker", "wire"},
     "control": {"observe", "wire"},
     "elastic": {"control", "wire"},  # for the program; only where it runs on a head
     "frontend": {"head", "wire"},
