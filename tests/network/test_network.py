@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(not hosts.available(), reason="network namespaces need root, iproute2 and /dev/net/tun"),
 ]
 
-HEARTBEAT_TIMEOUT = 2.0  # seconds
+HEARTBEAT_TIMEOUT = 4.0  # seconds
 LOOP = os.fspath(pathlib.Path(__file__).with_name("loop.py"))
 
 
@@ -128,7 +128,7 @@ def test_a_host_that_is_cut_off(cluster: Cluster) -> None:
     assert declared < 2 * HEARTBEAT_TIMEOUT
     assert cluster.line(program) == "going on"
     # Still cut off: nobody could have told it.
-    assert cluster.workers[1].wait(2 * HEARTBEAT_TIMEOUT) == 0
+    assert cluster.workers[1].wait(2 * HEARTBEAT_TIMEOUT) == 1
     cluster.cut(1, off=False)
     cluster.join(1)
     assert cluster.line(program) == "complete"

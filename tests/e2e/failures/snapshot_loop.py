@@ -33,6 +33,7 @@ def train(attempt: elastic.Attempt) -> int:
         state = step(state)
         number += 1
         snapshots.save(number, state)
+        jax.block_until_ready(state)  # else steps count that were begun when devices were lost already
         reached = max(reached, number)
         attempt.boundary()
     np.testing.assert_array_equal(state, expected(number))
