@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import pathlib
@@ -125,6 +126,7 @@ class Worker:
 
     def work(self, welcome: wire.Welcome) -> str:
         """Until the head says stop. Returns what it said. Raises HeadGone."""
+        gc.freeze()  # what is there by now stays: looking for garbage takes milliseconds then (worker/world.py)
         self._executor.start()
         channel.end_with_the_head(self._sock, welcome.patience)
         leaving.on_request(self._reporter, welcome.grace)

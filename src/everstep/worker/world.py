@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import gc
 import logging
 import os
 import threading
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 _SETTLE_SECONDS = 1.0  # what runs in a broken world has so long to fail
 _POLL_SECONDS = 0.01
+_COLLECTIONS = 2
 _STUCK = 70  # exit status
 
 
@@ -280,6 +282,10 @@ class Worlds:
                 self._stuck.append(world)  # its end would wait for what is stuck in it, with Python's lock held
                 return
         world.close()
+        # What is left of it hangs together in circles (futures, errors with their tracebacks), and holds XLA's client with all its threads.
+        # Python looks for such circles seldom. What lies in one may keep another, so more than once.
+        for _ in range(_COLLECTIONS):
+            gc.collect()
 
     def _join(self, number: int) -> World:
         with self._lock:
