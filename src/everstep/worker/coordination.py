@@ -59,9 +59,9 @@ class Coordination:
         return self._address
 
     def immunise(self) -> None:
-        """Call when all workers have connected. After it the end of this service does not end them.
+        """Call when all workers have connected. After it the death of the head, which is this service's end as well, does not end them.
 
-        Only the agent that connected last listens for the service's errors, and dies of its end: let that be one that has left.
+        Only the agent that has begun to listen last hears of the service's errors, and dies of them: let that be one that has left.
         """
         join(self._address).shutdown()
 
@@ -70,6 +70,8 @@ class Coordination:
         self._ports.discard(self._port)
         service, self._service = self._service, None
         if service is not None:
+            with contextlib.suppress(Exception):
+                self.immunise()  # again: an agent may begin to listen a little after it has connected; and a world may be given up before
             with contextlib.suppress(Exception):
                 service.shutdown()
 
