@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
@@ -30,26 +31,49 @@ class Copied:
     key_impl: Any = None
 
 
-def copy(leaf: Any, memory_kind: str, slices: Sequence[Slice]) -> Copied:
-    """Copies of an array in another kind of memory, under way: one in its place and, if a part of it is on one slice only, one a slice on.
+def copy(leaves: Sequence[Any], memory_kind: str, slices: Sequence[Slice]) -> list[Copied]:
+    """Copies of leaves in another kind of memory, under way: one in its place and, if a part of it is on one slice only, one a slice on.
 
-    slices: among which to go on; none: no second copy.
+    slices: among which to go on; none: no second copies. JAX is asked twice for all of them: asking for each costs more than copying.
     """
-    if not isinstance(leaf, jax.Array):
-        return Copied([np.array(leaf) if isinstance(leaf, np.ndarray) else leaf])
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return Copied(copy(jax.random.key_data(leaf), memory_kind, slices).made, jax.random.key_impl(leaf))
-    placed = leaf.sharding.with_memory_kind(memory_kind)
-    made = [jax.device_put(leaf, placed, may_alias=False)]
-    next_door = _next_slice(placed, slices)
-    if next_door is not None and _is_anywhere_alone(leaf):
-        # Shard by shard: JAX can't move all of them to another order of devices and kind of memory at once.
-        places = next_door.addressable_devices_indices_map(leaf.shape)
-        there = [SingleDeviceSharding(device, memory_kind=memory_kind) for device in places]
-        boxes = {_box(shard.index, leaf.shape): shard.data for shard in leaf.addressable_shards}
-        parts = jax.device_put([boxes[_box(index, leaf.shape)] for index in places.values()], there, may_alias=False)
-        made.append(jax.make_array_from_single_device_arrays(leaf.shape, next_door, parts))
-    return Copied(made)
+    keys = [isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
+    plain = [jax.random.key_data(leaf) if is_key else leaf for leaf, is_key in zip(leaves, keys, strict=True)]
+    arrays = {number: leaf for number, leaf in enumerate(plain) if isinstance(leaf, jax.Array)}
+    places = {number: leaf.sharding.with_memory_kind(memory_kind) for number, leaf in arrays.items()}
+    made = {number: [one] for number, one in zip(arrays, _put(list(arrays.values()), list(places.values())), strict=True)}
+    beside = {
+        number: there
+        for number, leaf in arrays.items()
+        if (there := _next_slice(places[number], slices)) is not None and _is_anywhere_alone(leaf)
+    }
+    for number, one in zip(beside, _put_beside([arrays[number] for number in beside], list(beside.values())), strict=True):
+        made[number].append(one)
+    return [
+        Copied(made[number], jax.random.key_impl(leaves[number]) if keys[number] else None)
+        if number in made
+        else Copied([np.array(leaf) if isinstance(leaf, np.ndarray) else leaf])
+        for number, leaf in enumerate(plain)
+    ]
+
+
+def _put(arrays: list[Any], places: list[Any]) -> list[jax.Array]:
+    return list(jax.device_put(arrays, places, may_alias=False)) if arrays else []
+
+
+def _put_beside(arrays: Sequence[jax.Array], shardings: Sequence[Sharding]) -> list[jax.Array]:
+    """Shard by shard: JAX can't move whole arrays to another order of devices and kind of memory at once."""
+    parts, places, counts = [], [], []
+    for array, sharding in zip(arrays, shardings, strict=True):
+        indices = sharding.addressable_devices_indices_map(array.shape)
+        boxes = {_box(shard.index, array.shape): shard.data for shard in array.addressable_shards}
+        parts += [boxes[_box(index, array.shape)] for index in indices.values()]
+        places += [SingleDeviceSharding(device, memory_kind=sharding.memory_kind) for device in indices]
+        counts.append(len(indices))
+    there = iter(_put(parts, places))
+    return [
+        jax.make_array_from_single_device_arrays(array.shape, sharding, list(itertools.islice(there, count)))
+        for array, sharding, count in zip(arrays, shardings, counts, strict=True)
+    ]
 
 
 def rebuild(copied: Copied, sharding: Sharding, up: Collection[int]) -> Any:

@@ -66,7 +66,7 @@ class Snapshots:
         self._wait(_IN_FLIGHT - 1)
         leaves, structure = jax.tree.flatten(state)
         losses = {each.index: self._slices.losses(each.index) for each in self._slices.all}
-        copies = [pieces.copy(leaf, self._memory_kind, self._slices.all if self._redundant else ()) for leaf in leaves]
+        copies = pieces.copy(leaves, self._memory_kind, self._slices.all if self._redundant else ())
         snapshot = _Snapshot(next(self._numbers), step, copies, structure, losses)
         with self._lock:
             self._in_flight.append(snapshot)
