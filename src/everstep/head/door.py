@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import socket
-import threading
 from collections.abc import Callable, Collection
+from typing import Any
 
 from everstep.head.channel import Link
 from everstep.wire import addresses, door
+from everstep.wire.bulk.protocol import receive
 from everstep.wire.credentials import Credentials
 from everstep.wire.stream import Stream, pump
 
@@ -26,30 +26,21 @@ class Door:
         """Listen at "host:port" (port 0: any), and let callers wait until `open`. Raises OSError."""
         self._credentials = credentials
         self._loop = asyncio.get_running_loop()
-        self._listener, self.address = addresses.listen(address)
+        self._listener = addresses.Listener(address)
+        self.address = self._listener.address
 
     def open(self, link: Callable[[], Link], bulk: Callable[[socket.socket], None], ports: Collection[int]) -> None:
         """link: for a worker that joins. bulk: serves a connection until it ends. ports: of the coordination services that there are."""
         self._link = link
         self._services = {door.CHANNEL: self._channel, door.BULK: bulk, door.COORDINATION: self._coordination}
         self._ports = ports
-        threading.Thread(target=self._run, name="door", daemon=True).start()
+        self._listener.start("door", self._answer)
 
     def close(self) -> None:
         """Take no more calls."""
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept
         self._listener.close()
 
-    def _run(self) -> None:
-        while True:
-            try:
-                sock, (host, *_) = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._answer, args=(sock, host), name="door", daemon=True).start()
-
-    def _answer(self, sock: socket.socket, host: str) -> None:
+    def _answer(self, sock: socket.socket, caller: tuple[Any, ...]) -> None:
         sock.settimeout(_SECONDS)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
@@ -59,7 +50,7 @@ class Door:
                 raise ConnectionError(f"it asks for {data!r}: not a worker of this release")
             self._services[service](sock)
         except (OSError, ValueError) as error:  # ValueError: no such port
-            log.warning("refused a call from %s: %s", host, error)
+            log.warning("refused a call from %s: %s", caller[0], error)
             sock.close()
 
     def _channel(self, sock: socket.socket) -> None:
@@ -71,14 +62,7 @@ class Door:
     def _coordination(self, sock: socket.socket) -> None:
         assert self._credentials.server is not None
         caller = Stream(sock, self._credentials.server, None)
-        wanted = bytearray(door.PORT.size)
-        view = memoryview(wanted)
-        while view:
-            count = caller.recv_into(view)
-            if not count:
-                raise ConnectionError("it does not say which service it wants")
-            view = view[count:]
-        (port,) = door.PORT.unpack(wanted)
+        (port,) = door.PORT.unpack(receive(caller, door.PORT.size))
         if port not in self._ports:
             raise ValueError(f"there is no coordination service at port {port}")
         caller.settimeout(None)

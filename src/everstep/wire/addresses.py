@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import threading
+from collections.abc import Callable
+from typing import Any
 
 CONNECT_SECONDS = 10.0
 _BACKLOG = 128
@@ -57,3 +61,29 @@ def listen(address: str) -> tuple[socket.socket, str]:
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     sock = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     return sock, join(host, int(sock.getsockname()[1]))
+
+
+class Listener:
+    """Takes connections, each answered in a thread of its own, until `close`. Before `start` callers wait."""
+
+    def __init__(self, address: str) -> None:
+        """Raises OSError. `address` has the port that it got."""
+        self._socket, self.address = listen(address)
+
+    def start(self, name: str, answer: Callable[[socket.socket, Any], None]) -> None:
+        """answer: called with a connection and where it comes from. name: of the threads."""
+        threading.Thread(target=self._run, args=(name, answer), name=name, daemon=True).start()
+
+    def close(self) -> None:
+        """Take no more; those there are stay."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes accept
+        self._socket.close()
+
+    def _run(self, name: str, answer: Callable[[socket.socket, Any], None]) -> None:
+        while True:
+            try:
+                sock, caller = self._socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=answer, args=(sock, caller), name=f"{name} connection", daemon=True).start()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import socket
-import threading
 
 from everstep.wire import addresses, door
 from everstep.wire.credentials import Credentials
@@ -22,26 +20,20 @@ class Tunnel:
         self._head = head
         self._credentials = credentials
         self._port = addresses.split(service)[1]
-        self._listener, self.address = addresses.listen("127.0.0.1:0")
-        threading.Thread(target=self._run, name="tunnel", daemon=True).start()
+        self._listener = addresses.Listener("127.0.0.1:0")
+        self.address = self._listener.address
+        self._listener.start("tunnel", self._answer)
 
     def close(self) -> None:
         """Take no more connections; those there are end with the service."""
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept
         self._listener.close()
 
-    def _run(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            try:
-                stream = door.call(self._head, door.COORDINATION, self._credentials)
-                stream.sendall(door.PORT.pack(self._port))
-            except OSError as error:
-                log.warning("the head's coordination service can't be reached: %s", error)
-                sock.close()
-            else:
-                pump(sock, stream)
+    def _answer(self, sock: socket.socket, _: object) -> None:
+        try:
+            stream = door.call(self._head, door.COORDINATION, self._credentials)
+            stream.sendall(door.PORT.pack(self._port))
+        except OSError as error:
+            log.warning("the head's coordination service can't be reached: %s", error)
+            sock.close()
+        else:
+            pump(sock, stream)

@@ -7,6 +7,7 @@ import struct
 from typing import TypeAlias
 
 from everstep.wire.errors import Code, Failure
+from everstep.wire.stream import Stream
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Dimension: TypeAlias = tuple[int, int]  # count, stride in bytes
@@ -28,7 +29,7 @@ def widen(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
 
 
-def receive_into(sock: socket.socket, view: memoryview) -> None:
+def receive_into(sock: socket.socket | Stream, view: memoryview) -> None:
     got = 0
     while got < len(view):
         count = sock.recv_into(view[got:])
@@ -37,7 +38,7 @@ def receive_into(sock: socket.socket, view: memoryview) -> None:
         got += count
 
 
-def receive(sock: socket.socket, size: int) -> bytearray:
+def receive(sock: socket.socket | Stream, size: int) -> bytearray:
     buffer = bytearray(size)
     receive_into(sock, memoryview(buffer))
     return buffer

@@ -61,10 +61,10 @@ class Server:
         self._lock = threading.Lock()
         self._closed = False
         self.address = address
-        self._listener: socket.socket | None = None
-        if address:
-            self._listener, self.address = addresses.listen(address)
-            threading.Thread(target=self._run, args=(self._listener,), name="bulk server", daemon=True).start()
+        self._listener = addresses.Listener(address) if address else None
+        if self._listener is not None:
+            self.address = self._listener.address
+            self._listener.start("bulk", lambda sock, _: self.serve(sock))
 
     def close(self) -> None:
         """Cut all connections. The file of a unix socket is left to whoever owns its directory."""
@@ -72,20 +72,10 @@ class Server:
             self._closed = True
             connections = list(self._connections)
         if self._listener is not None:
-            with contextlib.suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept
             self._listener.close()
         for connection in connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-
-    def _run(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                sock, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(sock,), name="bulk connection", daemon=True).start()
 
     def serve(self, sock: socket.socket) -> None:
         """A connection, until it ends."""
