@@ -20,6 +20,7 @@ from processes import everstep, wait_for
 
 pytestmark = [
     pytest.mark.once,
+    pytest.mark.timeout(120, method="signal"),  # the others still run
     pytest.mark.skipif(not hosts.available(), reason="network namespaces need root, iproute2 and /dev/net/tun"),
 ]
 

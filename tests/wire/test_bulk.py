@@ -149,6 +149,37 @@ def test_abandon(server: bulk.Server, client: bulk.Client, place: Place) -> None
     assert client.get(server.address, "two") == b"onetwo"
 
 
+def test_requests_that_wait_for_their_turn(tmp_path: pathlib.Path) -> None:
+    """However many threads ask, the server has no more than so many connections."""
+    at_once, count, total = 0, 0, 0
+    lock, full, release = threading.Lock(), threading.Event(), threading.Event()
+
+    def provide(_: str) -> bulk.Buffer:
+        nonlocal at_once, count, total
+        with lock:
+            at_once, total = at_once + 1, total + 1
+            count = max(count, at_once)
+            if at_once == 3:
+                full.set()
+        release.wait(30)
+        with lock:
+            at_once -= 1
+        return CONTENT
+
+    server = bulk.Server(f"unix:{tmp_path}/socket", Credentials(TOKEN), provide)
+    client = bulk.Client(Credentials(TOKEN), at_once=3)
+    threads = [threading.Thread(target=client.get, args=(server.address, "x")) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    assert full.wait(30)
+    release.set()
+    for thread in threads:
+        thread.join()
+    assert (count, total) == (3, 20)
+    client.close()
+    server.close()
+
+
 def test_server_closes_in_the_middle(server: bulk.Server, client: bulk.Client, place: Place) -> None:
     caught: list[Failure] = []
 

@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 _HEARTBEAT_SECONDS = 1.0  # if the head does not say
 _NOT_JOINED = 1  # exit status
+_FROM_HEAD = 8  # transfers to and from the head at a time: more would not be faster, and would crowd out its channel
 
 
 def serve(options: Options) -> int:
@@ -88,7 +89,7 @@ class Worker:
         self._arrays = Arrays()
         self._callbacks = Callbacks(self._reporter)
         self._worlds = Worlds(lambda number: platform.world(number, self._host), self._reporter, self._broken, self._dropped)
-        head = bulk.Client(credentials, lambda _: door.call_for_data(options.head, credentials))
+        head = bulk.Client(credentials, lambda _: door.call_for_data(options.head, credentials), _FROM_HEAD)
         self._transfers = Transfers(self._arrays, self._worlds, self._reporter, bulk.Client(credentials), head)
         self._persistence = Persistence(self._arrays, self._worlds, self._reporter)
         compiler = Compiler(self._callbacks, platform.stand_in)

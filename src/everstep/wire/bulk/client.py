@@ -7,6 +7,7 @@ import functools
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from everstep.wire import addresses, door
 from everstep.wire.bulk import protocol
@@ -30,13 +31,18 @@ from everstep.wire.errors import Code, Failure
 class Client:
     """Requests to any number of servers. Thread-safe; connections are kept and used again."""
 
-    def __init__(self, credentials: Credentials, connect: Callable[[str], socket.socket] | None = None) -> None:
-        """connect: makes a connection to an address; default: to a worker, over TCP with TLS if the credentials have a certificate."""
+    def __init__(self, credentials: Credentials, connect: Callable[[str], socket.socket] | None = None, at_once: int | None = None) -> None:
+        """connect: makes a connection to an address; default: to a worker, over TCP with TLS if the credentials have a certificate.
+
+        at_once: so many requests run at a time, others wait for their turn. None: any number; so it must be if a server may be waiting for
+        what another request brings.
+        """
         token = credentials.token.encode()
         self._greeting = MAGIC + TOKEN.pack(len(token)) + token
         self._connect = connect or functools.partial(_connect, credentials)
         self._idle: dict[str, list[socket.socket]] = {}
         self._busy: dict[socket.socket, Failure | None] = {}
+        self._turn: contextlib.AbstractContextManager[Any] = threading.Semaphore(at_once) if at_once else contextlib.nullcontext()
         self._lock = threading.Lock()
 
     def get(self, address: str, key: str) -> memoryview:
@@ -79,15 +85,16 @@ class Client:
     @contextlib.contextmanager
     def _request(self, address: str, request: bytes) -> Iterator[tuple[socket.socket, int]]:
         """Send it and give the socket and the size of what follows the good answer."""
-        sock, size = self._ask(address, request)
-        try:
-            yield sock, size
-        except OSError as error:
-            raise self._drop(sock, address, error) from None
-        except BaseException as error:
-            self._drop(sock, address, error)
-            raise
-        self._keep(address, sock)
+        with self._turn:
+            sock, size = self._ask(address, request)
+            try:
+                yield sock, size
+            except OSError as error:
+                raise self._drop(sock, address, error) from None
+            except BaseException as error:
+                self._drop(sock, address, error)
+                raise
+            self._keep(address, sock)
 
     def _ask(self, address: str, request: bytes) -> tuple[socket.socket, int]:
         while True:
