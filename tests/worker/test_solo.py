@@ -326,6 +326,28 @@ def test_put_before_and_after_its_buffer(solo: Head) -> None:
         np.testing.assert_array_equal(solo.get(array, device), ONES)
 
 
+def test_deleted_before_its_buffer_comes(solo: Head) -> None:
+    """Then its content, which can't be read here, is not even asked for; unless somebody wanted it in between."""
+    peer = solo.peers[0]
+    device = peer.devices[0]
+    nowhere = wire.Source(path="/nowhere", size=16)
+    for is_wanted in (False, True):
+        array, buffer = solo.number(), solo.number()
+        put = wire.Put(array=array, dtype="f32", shape=[2, 2], shards=[wire.HostShard(devices=[device], buffer=buffer)])
+        sent = solo.send([peer], put=put)
+        if is_wanted:
+            shards = [wire.ShardRef(array=array, device=device)]
+            assembled = solo.send([peer], assemble=wire.Assemble(array=solo.number(), shards=shards))
+        solo.ask([peer], delete=wire.Delete(arrays=[array]))
+        peer.send(0, buffer_ready=wire.BufferReady(buffer=buffer, data=nowhere))
+        if is_wanted:
+            for each in sent, assembled:
+                with pytest.raises(Failed, match="No such file"):
+                    solo.reports(each)
+        else:
+            solo.reports(sent)
+
+
 def test_buffer_that_never_comes(solo: Head) -> None:
     peer = solo.peers[0]
     device = peer.devices[0]

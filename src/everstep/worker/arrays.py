@@ -132,6 +132,12 @@ def assembled(shards: Sequence[tuple[Stored, int]]) -> Stored:
     return result
 
 
+class Unmade(Future[Stored]):
+    """The placeholder of an array that need not be made if it is deleted before anybody wants it: it is cancelled then."""
+
+    is_wanted = False
+
+
 Entry = Stored | Failure | Future[Stored]
 
 
@@ -169,6 +175,8 @@ class Arrays:
             raise Failure(Code.NOT_FOUND, f"array {array} is not on this worker")
         if isinstance(entry, Failure):
             raise Failure(entry.code, entry.message)
+        if isinstance(entry, Unmade):
+            entry.is_wanted = True
         try:
             stored = entry.result()
         except Failure as failure:
@@ -181,12 +189,14 @@ class Arrays:
         """The same without waiting: the array or its placeholder."""
         entry = self._entries.get(array)
         if isinstance(entry, Future) and not entry.done():
-            return entry
+            return self.future(array)
         return self.get(array)
 
     def future(self, array: int) -> Future[Stored]:
         """The same to wait for."""
         entry = self._entries.get(array)
+        if isinstance(entry, Unmade):
+            entry.is_wanted = True
         if isinstance(entry, Future):
             return entry
         future: Future[Stored] = Future()
@@ -199,7 +209,9 @@ class Arrays:
     def delete(self, arrays: Iterable[int]) -> None:
         """Unknown ids are passed over."""
         for array in arrays:
-            self._entries.pop(array, None)
+            entry = self._entries.pop(array, None)
+            if isinstance(entry, Unmade) and not entry.is_wanted:
+                entry.cancel()
             self._deleted[array] = None
             if len(self._deleted) > _REMEMBERED:
                 del self._deleted[next(iter(self._deleted))]

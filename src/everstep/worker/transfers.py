@@ -15,11 +15,12 @@ from everstep.wire import bulk, dtypes
 from everstep.wire import channel_pb2 as wire
 from everstep.wire.errors import Code, Failure, invalid
 from everstep.worker import bits, xla
-from everstep.worker.arrays import Arrays, Stored, assembled, when_done
+from everstep.worker.arrays import Arrays, Stored, Unmade, assembled, when_done
 from everstep.worker.reports import Reporter
 from everstep.worker.world import World, Worlds
 
 _THREADS = 512  # most at one time; each may block for another worker
+_PUTS = 8  # at one time: they block for nobody, and more would not be faster
 _WRITE = 16 << 20  # bytes per system call: other threads want to write too
 _AT_ONCE = 1 << 16  # bytes: content up to this size that is at hand is put without another thread
 
@@ -57,6 +58,7 @@ class Transfers:
         self._peers = peers
         self._head = head
         self._pool = ThreadPoolExecutor(_THREADS, "transfer")
+        self._puts = ThreadPoolExecutor(_PUTS, "put")
 
     # ---------------------------------------------------------------- from host buffers
 
@@ -72,15 +74,17 @@ class Transfers:
             sources.append(source)
 
         def make() -> Stored:
-            content = [self._content(source.result()) for source in sources]
+            return _put(world, message, [self._content(source.result()) for source in sources])
+
+        def consume() -> None:
             for shard in message.shards:
                 self.buffers.consumed(shard.buffer)
-            return _put(world, message, content)
 
         if all(source.done() and not source.exception() and _is_small(source.result()) for source in sources):
+            consume()
             self._finish(op, message.array, make)
         else:
-            self._later(op, message.array, make, sources)
+            self._later(op, message.array, make, sources, consume, self._puts)
 
     def program(self, source: wire.Source) -> bytes:
         """A module or an executable, from the head or another worker. Raises Failure, OSError."""
@@ -260,15 +264,17 @@ class Transfers:
         make: Callable[[], Stored],
         sources: Sequence[Future[Any]],
         release: Callable[[], None] = lambda: None,
+        pool: ThreadPoolExecutor | None = None,
     ) -> None:
-        """Make an array once its sources are there, and release them. Until then a placeholder stands in the table."""
-        result: Future[Stored] = Future()
+        """Make an array once its sources are there, unless nobody wants it any more, and release them. Until then it has a placeholder."""
+        result = Unmade()
         self._arrays.set(array, result)
 
         def work() -> None:
             failure = None
             try:
-                result.set_result(make())
+                if result.set_running_or_notify_cancel():
+                    result.set_result(make())
             except Exception as error:
                 failure = xla.failure(error)
                 result.set_exception(failure)
@@ -276,7 +282,7 @@ class Transfers:
                 release()
             self._reporter.done(op, failure)
 
-        when_done(sources, lambda: self._pool.submit(work))
+        when_done(sources, lambda: (pool or self._pool).submit(work))
 
 
 # ---------------------------------------------------------------- host content
