@@ -47,7 +47,7 @@ step, state = snapshots.restore(sharding(P(), 0, 2, 3))
 assert step == 7
 np.testing.assert_array_equal(state["x"], host)
 assert state["x"].sharding == sharding(P(), 0, 2, 3)
-assert snapshots._complete[0].copies[0].beside is None  # replicas serve
+assert snapshots._complete[0].copies.each()[0].beside is None  # replicas serve
 """,
     "sharded over slices, onto the others": """
 snapshots.save(7, [jax.device_put(host, split)])

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, Sharding
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from everstep.elastic.slices import Slice
@@ -34,13 +34,37 @@ class Copied:
 
     def shards(self) -> Iterator[tuple[Box, jax.Device, jax.Array]]:
         """All there are: which part of the array, where, and its content."""
-        boxes = {shard.device: box(shard.index, self.made.shape) for shard in self.made.addressable_shards}
-        for shard in self.made.addressable_shards:
+        shards = self.made.addressable_shards
+        boxes = {shard.device: box(shard.index, self.made.shape) for shard in shards}
+        for shard in shards:
             yield boxes[shard.device], shard.device, shard.data
         if self.beside is not None:
             for shard in self.beside.addressable_shards:
                 if shard.device in self.holds:
                     yield boxes[self.holds[shard.device]], shard.device, shard.data
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Copies:
+    """Of the leaves of a state, under way.
+
+    leaves: those that are no arrays of JAX, None in the place of the others. runs: of programs, and what each has made of which leaves.
+    """
+
+    leaves: list[Any]
+    runs: list[tuple[_Program, list[int], _Made]]
+
+    def wait(self) -> None:
+        """Until they are there. Raises what they fail with. What one run makes comes or fails together: to ask for each would cost more."""
+        jax.block_until_ready([made.copies[0] for _, _, made in self.runs])
+
+    def each(self) -> list[Copied]:
+        """Leaf by leaf."""
+        copied = [Copied(leaf) for leaf in self.leaves]
+        for program, numbers, made in self.runs:
+            for number, copy in zip(numbers, program.copied(made), strict=True):
+                copied[number] = copy
+        return copied
 
 
 class Copier:
@@ -57,16 +81,15 @@ class Copier:
         """Compile what copying these takes: arrays, or jax.ShapeDtypeStruct with shardings."""
         self._plan([leaf for leaf in leaves if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct)])
 
-    def copy(self, leaves: Sequence[Any]) -> list[Copied]:
-        """Copies, under way. They are dispatched when this returns: the arrays may be donated then."""
+    def copy(self, leaves: Sequence[Any]) -> Copies:
+        """Copies, which are dispatched when this returns: the arrays may be donated then."""
         numbers = [number for number, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
         arrays = [leaves[number] for number in numbers]
-        copied = [Copied(np.array(leaf) if isinstance(leaf, np.ndarray) else leaf) for leaf in leaves]
+        copies = Copies([_kept(leaf) for leaf in leaves], [])
         for program in self._plan(arrays):
             made = program.run([arrays[index] for index in program.indices])
-            for index, copies in zip(program.indices, made, strict=True):
-                copied[numbers[index]] = copies
-        return copied
+            copies.runs.append((program, [numbers[index] for index in program.indices], made))
+        return copies
 
     def _plan(self, arrays: Sequence[Any]) -> list[_Program]:
         layout = tuple((array.shape, array.dtype, array.sharding) for array in arrays)
@@ -89,15 +112,12 @@ class _Program:
     def __init__(self, indices: list[int], arrays: Sequence[Any], memory_kind: str, slices: Sequence[Slice]) -> None:
         self.indices = indices
         abstract = [jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding) for array in arrays]
-        self._keys = [_is_key(each) for each in abstract]
-        places = [
-            of_key_data(each.sharding, len(each.shape) + 1) if is_key else each.sharding
-            for each, is_key in zip(abstract, self._keys, strict=True)
-        ]
+        self._keys = [index for index, each in enumerate(abstract) if _is_key(each)]
+        places = [of_key_data(each.sharding, len(each.shape) + 1) if _is_key(each) else each.sharding for each in abstract]
         self._holds = [_holders(each, place, slices) for each, place in zip(abstract, places, strict=True)]
-        moved = [index for index, holds in enumerate(self._holds) if holds]
+        self._moved = [index for index, holds in enumerate(self._holds) if holds]
         by_mesh: dict[Mesh, list[int]] = {}
-        for index in moved:
+        for index in self._moved:
             by_mesh.setdefault(places[index].mesh, []).append(index)
 
         def copies(arrays: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
@@ -106,19 +126,32 @@ class _Program:
             for mesh, indices in by_mesh.items():
                 shards = _moved([plain[i] for i in indices], mesh, [places[i].spec for i in indices], self._holds[indices[0]])
                 beside |= dict(zip(indices, shards, strict=True))
-            return [jnp.copy(array) for array in plain], [beside[index] for index in moved]
+            return [jnp.copy(array) for array in plain], [beside[index] for index in self._moved]
 
         there = [place.with_memory_kind(memory_kind) for place in places]
-        program = jax.jit(copies, out_shardings=(there, [there[index] for index in moved]))
+        program = jax.jit(copies, out_shardings=(there, [there[index] for index in self._moved]))
         self._compiled: Callable[..., Any] = program.lower(abstract).compile()
 
-    def run(self, arrays: Sequence[jax.Array]) -> list[Copied]:
-        made, beside = self._compiled(arrays)
-        others = iter(beside)
+    def run(self, arrays: Sequence[jax.Array]) -> _Made:
+        copies, beside = self._compiled(arrays)
+        return _Made(copies, beside, {index: jax.random.key_impl(arrays[index]) for index in self._keys})
+
+    def copied(self, made: _Made) -> list[Copied]:
+        """Array by array."""
+        beside = dict(zip(self._moved, made.beside, strict=True))
         return [
-            Copied(one, next(others) if holds else None, holds, jax.random.key_impl(array) if is_key else None)
-            for one, holds, array, is_key in zip(made, self._holds, arrays, self._keys, strict=True)
+            Copied(copy, beside.get(index), holds, made.key_impls.get(index))
+            for index, (copy, holds) in enumerate(zip(made.copies, self._holds, strict=True))
         ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Made:
+    """By one run of a program. beside: of those that have second copies. key_impls: of those that are random keys, by index."""
+
+    copies: list[jax.Array]
+    beside: list[jax.Array]
+    key_impls: dict[int, Any]
 
 
 def _moved(arrays: Sequence[jax.Array], mesh: Mesh, specs: Sequence[P], holds: Mapping[jax.Device, jax.Device]) -> list[jax.Array]:
@@ -141,7 +174,7 @@ def _moved(arrays: Sequence[jax.Array], mesh: Mesh, specs: Sequence[P], holds: M
     return list(jax.shard_map(move, mesh=mesh, in_specs=tuple(specs), out_specs=list(specs), check_vma=False)(*arrays))
 
 
-def _holders(array: Any, place: Sharding, slices: Sequence[Slice]) -> dict[jax.Device, jax.Device]:
+def _holders(array: Any, place: Any, slices: Sequence[Slice]) -> dict[jax.Device, jax.Device]:
     """Of each device, whose shard it is to hold besides its own: that of the one in its place in the slice before.
 
     Nothing if every part is on two slices anyway, or it can't be: slices that are used are of different sizes, or not described by a mesh.
@@ -169,11 +202,16 @@ def _is_anywhere_alone(array: Any, slices: Sequence[Slice]) -> bool:
     return any(len(each) == 1 for each in holders.values())
 
 
+def _kept(leaf: Any) -> Any:
+    """What is kept of a leaf, unless a program copies it."""
+    return None if isinstance(leaf, jax.Array) else np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+
 def _is_key(array: Any) -> bool:
     return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
 
 
-def of_key_data(sharding: Sharding, ndim: int) -> Sharding:
+def of_key_data(sharding: Any, ndim: int) -> Any:
     """For the numbers behind random keys, which have a dimension more."""
     if isinstance(sharding, NamedSharding):
         spec = [*sharding.spec, *[None] * (ndim - len(sharding.spec))]

@@ -1,11 +1,12 @@
-"""Arrays in pieces: how one is put together again from those shards of its copies that are left."""
+"""Arrays in pieces: how they are put together again from those shards of their copies that are left."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -20,56 +21,81 @@ class MissingError(Exception):
     """A part of an array is on no device that is left."""
 
 
-def rebuild(copied: Copied, sharding: Sharding, up: Collection[jax.Device]) -> Any:
-    """The array on the devices of `sharding`, from the shards of its copies that are on devices in `up`.
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Shard:
+    """One to be made. sources: shards of copies. cuts: of each source where it begins, how much, and where that goes; None: it is all."""
 
-    Raises MissingError if a part of it is nowhere.
-    """
-    made = copied.made
-    if not isinstance(made, jax.Array):
+    place: SingleDeviceSharding
+    shape: tuple[int, ...]
+    sources: list[jax.Array]
+    cuts: tuple[Any, ...] | None = None
+
+    def made_from(self, sources: list[jax.Array]) -> jax.Array:
+        """sources: moved to its place."""
+        if self.cuts is None:
+            return sources[0]
+        made: jax.Array = jax.device_put(_assemble(sources, self.cuts, self.shape), self.place)
         return made
-    if copied.key_impl is not None:
-        data = rebuild(dataclasses.replace(copied, key_impl=None), copying.of_key_data(sharding, made.ndim), up)
-        return jax.random.wrap_key_data(data, impl=copied.key_impl)
+
+
+def rebuild(leaves: Sequence[Copied], shardings: Sequence[Sharding], up: Collection[jax.Device]) -> list[Any]:
+    """The arrays on the devices of `shardings`, from the shards of their copies that are on devices in `up`.
+
+    JAX is asked once for all that has to move. Raises MissingError if a part of one is nowhere.
+    """
+    shards = [list(_shards(copied, _place(copied, sharding), up)) for copied, sharding in zip(leaves, shardings, strict=True)]
+    moves = [(source, shard.place) for each in shards for shard in each for source in shard.sources]
+    moved = iter(jax.device_put([source for source, _ in moves], [place for _, place in moves]) if moves else ())
+    return [
+        _array(copied, _place(copied, sharding), [shard.made_from(list(itertools.islice(moved, len(shard.sources)))) for shard in each])
+        if isinstance(copied.made, jax.Array)
+        else copied.made
+        for copied, sharding, each in zip(leaves, shardings, shards, strict=True)
+    ]
+
+
+def _place(copied: Copied, sharding: Sharding) -> Sharding:
+    result: Sharding = sharding if copied.key_impl is None else copying.of_key_data(sharding, copied.made.ndim)
+    return result
+
+
+def _array(copied: Copied, sharding: Sharding, shards: list[jax.Array]) -> jax.Array:
+    array = jax.make_array_from_single_device_arrays(copied.made.shape, sharding, shards)
+    return array if copied.key_impl is None else jax.random.wrap_key_data(array, impl=copied.key_impl)
+
+
+def _shards(copied: Copied, sharding: Sharding, up: Collection[jax.Device]) -> Iterator[_Shard]:
+    """Those that the array is to have, each from the nearest copy of it, or from parts of those that overlap it."""
+    if not isinstance(copied.made, jax.Array):
+        return
     found: dict[Box, list[jax.Array]] = {}
     for box, device, piece in copied.shards():
         if device in up:
             found.setdefault(box, []).append(piece)
-    parts = []
-    for device, index in sharding.addressable_devices_indices_map(made.shape).items():
-        box = copying.box(index, made.shape)
-        there = SingleDeviceSharding(device, memory_kind=sharding.memory_kind)
+    for device, index in sharding.addressable_devices_indices_map(copied.made.shape).items():
+        box = copying.box(index, copied.made.shape)
+        place = SingleDeviceSharding(device, memory_kind=sharding.memory_kind)
+        shape = tuple(stop - start for start, stop in box)
         if box in found:
-            nearest = min(found[box], key=lambda piece: _distance(piece, device))
-            parts.append(jax.device_put(nearest, there))
-        else:
-            parts.append(_put_together(found, box, there, made))
-    return jax.make_array_from_single_device_arrays(made.shape, sharding, parts)
-
-
-def _put_together(found: dict[Box, list[jax.Array]], box: Box, there: SingleDeviceSharding, like: jax.Array) -> jax.Array:
-    """A shard that no copy has as it is, from parts of shards that overlap it."""
-    overlaps = {held: common for held in found if (common := _intersection(held, box)) is not None}
-    covered = sum(_volume(common) for common in overlaps.values())
-    if covered < _volume(box):
-        raise MissingError(f"an array of shape {like.shape} lacks a part of {box}")
-    sources = [jax.device_put(found[held][0], there) for held in overlaps]
-    cuts = tuple(
-        (
-            tuple(start - low for (start, _), (low, _) in zip(common, held, strict=True)),
-            tuple(stop - start for start, stop in common),
-            tuple(start - low for (start, _), (low, _) in zip(common, box, strict=True)),
+            yield _Shard(place, shape, [min(found[box], key=lambda piece: _distance(piece, device))])
+            continue
+        overlaps = {held: common for held in found if (common := _intersection(held, box)) is not None}
+        if sum(map(_volume, overlaps.values())) < _volume(box):
+            raise MissingError(f"an array of shape {copied.made.shape} lacks a part of {box}")
+        cuts = tuple(
+            (
+                tuple(start - low for (start, _), (low, _) in zip(common, held, strict=True)),
+                tuple(stop - start for start, stop in common),
+                tuple(start - low for (start, _), (low, _) in zip(common, box, strict=True)),
+            )
+            for held, common in overlaps.items()
         )
-        for held, common in overlaps.items()
-    )
-    result: jax.Array = _assemble(sources, cuts, tuple(stop - start for start, stop in box))
-    placed: jax.Array = jax.device_put(result, there)
-    return placed
+        yield _Shard(place, shape, [found[held][0] for held in overlaps], cuts)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _assemble(sources: list[jax.Array], cuts: Any, shape: tuple[int, ...]) -> jax.Array:
-    """cuts: of each source where it begins, how much, and where that goes."""
+    """cuts: as in _Shard."""
     whole = jnp.zeros(shape, sources[0].dtype)
     for source, (start, size, to) in zip(sources, cuts, strict=True):
         part = jax.lax.slice(source, start, tuple(a + b for a, b in zip(start, size, strict=True)))

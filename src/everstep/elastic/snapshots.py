@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from everstep.elastic import pieces
-from everstep.elastic.copying import Copied, Copier
+from everstep.elastic.copying import Copier, Copies
 from everstep.elastic.errors import SliceLostError, SnapshotLostError
 from everstep.elastic.slices import Slices
 
@@ -22,11 +22,11 @@ _IN_FLIGHT = 2
 
 @dataclasses.dataclass(slots=True, eq=False)
 class _Snapshot:
-    """One copy. copies: of each leaf those that together survive the loss of a slice. losses: of each slice when it was made."""
+    """One copy, which as a whole survives the loss of a slice. losses: of each slice when it was made."""
 
     number: int  # the how-manieth
     step: int
-    copies: list[Copied]
+    copies: Copies
     structure: Any
     losses: dict[int, int]
     done: threading.Event = dataclasses.field(default_factory=threading.Event)
@@ -100,7 +100,7 @@ class Snapshots:
             up = {device for each in whole for device in each.devices}
             targets = _broadcast(shardings, snapshot.structure)
             try:
-                leaves = [pieces.rebuild(copies, target, up) for copies, target in zip(snapshot.copies, targets, strict=True)]
+                leaves = pieces.rebuild(snapshot.copies.each(), targets, up)
                 jax.block_until_ready(leaves)
             except pieces.MissingError as missing:
                 self._drop(snapshot)
@@ -118,7 +118,7 @@ class Snapshots:
     def _finish(self, snapshot: _Snapshot) -> None:
         failure: Exception | None = None
         try:
-            jax.block_until_ready([(copied.made, copied.beside) for copied in snapshot.copies])
+            snapshot.copies.wait()
         except Exception as error:
             failure = error.with_traceback(None)  # whose frames would keep the copies
         lost = None if failure is None else SliceLostError.of(failure)
