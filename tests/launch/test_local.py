@@ -188,6 +188,21 @@ def test_a_worker_is_no_client_of_a_head(launcher: LocalLauncher, monkeypatch: p
     assert asyncio.run(main()) == "[('JAX_PLATFORMS', 'cpu')]"
 
 
+@pytest.mark.parametrize("given", [None, "glibc.malloc.check=3"])
+def test_huge_pages_unless_the_user_says_otherwise(given: str | None, launcher: LocalLauncher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    if given is not None:
+        monkeypatch.setenv("GLIBC_TUNABLES", given)
+    become(monkeypatch, "print(os.environ['GLIBC_TUNABLES'])")
+
+    async def main() -> str:
+        process = await launcher.start(SPEC)
+        await process.wait()
+        return process.last_words()
+
+    assert asyncio.run(main()) == (given or "glibc.malloc.hugetlb=1")
+
+
 def test_no_descriptor_leaks(launcher: LocalLauncher, monkeypatch: pytest.MonkeyPatch) -> None:
     become(monkeypatch, "pass")
 

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 from everstep.elastic import pieces
+from everstep.elastic.copying import Copier, Copies
 from everstep.elastic.errors import SliceLostError, SnapshotLostError
 from everstep.elastic.slices import Slices
 
@@ -21,11 +22,11 @@ _IN_FLIGHT = 2
 
 @dataclasses.dataclass(slots=True, eq=False)
 class _Snapshot:
-    """One copy. copies: of each leaf those that together survive the loss of a slice. losses: of each slice when it was made."""
+    """One copy, which as a whole survives the loss of a slice. losses: of each slice when it was made."""
 
     number: int  # the how-manieth
     step: int
-    copies: list[pieces.Copied]
+    copies: Copies
     structure: Any
     losses: dict[int, int]
     done: threading.Event = dataclasses.field(default_factory=threading.Event)
@@ -44,8 +45,7 @@ class Snapshots:
             raise ValueError(f"keep is {keep}: there must be a snapshot to go back to")
         self._slices = slices
         self._keep = keep
-        self._redundant = redundant
-        self._memory_kind = memory_kind
+        self._copier = Copier(memory_kind, slices.all if redundant else ())
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._complete: list[_Snapshot] = []  # oldest first
@@ -58,6 +58,10 @@ class Snapshots:
         with self._lock:
             return [snapshot.step for snapshot in self._complete]
 
+    def prepare(self, state: Any) -> None:
+        """Compile now what saving such a state takes: a pytree of arrays, or of jax.ShapeDtypeStruct with shardings."""
+        self._copier.prepare(jax.tree.leaves(state))
+
     def save(self, step: int, state: Any) -> None:
         """Begin to copy a pytree of arrays; returns at once unless the two before are still under way.
 
@@ -66,7 +70,7 @@ class Snapshots:
         self._wait(_IN_FLIGHT - 1)
         leaves, structure = jax.tree.flatten(state)
         losses = {each.index: self._slices.losses(each.index) for each in self._slices.all}
-        copies = pieces.copy(leaves, self._memory_kind, self._slices.all if self._redundant else ())
+        copies = self._copier.copy(leaves)
         snapshot = _Snapshot(next(self._numbers), step, copies, structure, losses)
         with self._lock:
             self._in_flight.append(snapshot)
@@ -92,10 +96,11 @@ class Snapshots:
         with self._lock:
             candidates, self._lost = self._complete[::-1], None
         for snapshot in candidates:
-            up = {each.index for each in self._slices.up if self._slices.losses(each.index) == snapshot.losses[each.index]}
+            whole = [each for each in self._slices.up if self._slices.losses(each.index) == snapshot.losses[each.index]]
+            up = {device for each in whole for device in each.devices}
             targets = _broadcast(shardings, snapshot.structure)
             try:
-                leaves = [pieces.rebuild(copies, target, up) for copies, target in zip(snapshot.copies, targets, strict=True)]
+                leaves = pieces.rebuild(snapshot.copies.each(), targets, up)
                 jax.block_until_ready(leaves)
             except pieces.MissingError as missing:
                 self._drop(snapshot)
@@ -113,7 +118,7 @@ class Snapshots:
     def _finish(self, snapshot: _Snapshot) -> None:
         failure: Exception | None = None
         try:
-            jax.block_until_ready([copied.made for copied in snapshot.copies])
+            snapshot.copies.wait()
         except Exception as error:
             failure = error.with_traceback(None)  # whose frames would keep the copies
         lost = None if failure is None else SliceLostError.of(failure)

@@ -9,6 +9,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from everstep.launch.seam import ALLOCATOR
+
 Manifest: TypeAlias = dict[str, Any]
 
 PORT = 7000
@@ -121,7 +123,10 @@ def _workers(plan: Plan, name: str, replicas: int, pods: int, *, after: str) -> 
             *("everstep", "worker", f"--head={plan.name}-head-0-0.{plan.name}:{PORT}", f"--token-file={_TOKENS}/token"),
             *(*where, f"--devices={plan.devices_per_worker}"),
         ],
-        "env": [_from_pod("SLICE", "metadata.labels['jobset.sigs.k8s.io/job-index']")],
+        "env": [
+            _from_pod("SLICE", "metadata.labels['jobset.sigs.k8s.io/job-index']"),
+            *({"name": name, "value": value} for name, value in ALLOCATOR.items()),
+        ],
         "volumeMounts": [_token_mount()],
     }
     if plan.resources:

@@ -15,7 +15,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from everstep.launch.seam import Exit, WorkerSpec
+from everstep.launch.seam import ALLOCATOR, Exit, WorkerSpec
 
 _LAST_WORDS = 4096  # bytes
 
@@ -136,4 +136,4 @@ def _environment(spec: WorkerSpec) -> dict[str, str]:
     """This process's environment, without what would turn the worker's JAX into a client of some head."""
     proxy = ("IFRT_PROXY_", "JAX_BACKEND_TARGET")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(proxy)}
-    return kept | {"JAX_PLATFORMS": "cpu", "PYTHONUNBUFFERED": "1"} | dict(spec.environment)
+    return {**ALLOCATOR, **kept} | {"JAX_PLATFORMS": "cpu", "PYTHONUNBUFFERED": "1"} | dict(spec.environment)

@@ -16,6 +16,10 @@ import signal
 from collections.abc import Mapping
 from typing import Protocol
 
+# For workers, unless the user has set it: fresh memory in huge pages (glibc 2.35 and later). Large arrays come and go with every step;
+# clearing them page by page took up to half of the time of copies, and a tenth of a training step.
+ALLOCATOR: Mapping[str, str] = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WorkerSpec:

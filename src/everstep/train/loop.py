@@ -47,9 +47,7 @@ class _Run:
         self._slices = slices
         self._metrics = metrics
         self._snapshots = elastic.Snapshots(slices)
-        self._programs = elastic.Programs(
-            slices, lambda devices: Programs(config, corpus.vocabulary, devices), enabled=config.train.elastic == "resize"
-        )
+        self._programs = elastic.Programs(slices, self._make, enabled=config.train.elastic == "resize")
         self._keeps_snapshots = config.train.snapshot > 0 and len(slices.all) > 1
         self._loss = float("nan")
         self._pending: tuple[int, jax.Array, int] | None = None  # a step, its loss, and on how many slices; not written down yet
@@ -61,6 +59,12 @@ class _Run:
         self._metrics.note(f"{plan}, {self._config.train.steps} steps of {self._config.train.batch}, elastic: {self._config.train.elastic}")
         elastic.run(self._attempt, _POLICIES[self._config.train.elastic](), slices=self._slices)
         return self._loss
+
+    def _make(self, devices: list[jax.Device]) -> Programs:
+        programs = Programs(self._config, self._corpus.vocabulary, devices)
+        if self._keeps_snapshots:
+            self._snapshots.prepare({"state": programs.abstract, "loss": programs.abstract_loss})
+        return programs
 
     def _attempt(self, attempt: elastic.Attempt) -> None:
         chosen = self._config.train

@@ -69,6 +69,7 @@ class Programs:
         self.shardings = jax.tree_util.tree_map_with_path(self._sharding, abstract)
         self.abstract = jax.tree.map(lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s), abstract, self.shardings)
         self.everywhere = NamedSharding(self._mesh, P())
+        self.abstract_loss = jax.ShapeDtypeStruct((), jnp.float32, sharding=self.everywhere)
         shape_of_batch = (self._rounds.rounds, self._rounds.samples)
         tokens = jax.ShapeDtypeStruct((*shape_of_batch, config.model.context + 1), jnp.int32, sharding=self._batch)
         weights = jax.ShapeDtypeStruct(shape_of_batch, jnp.float32, sharding=self._batch)

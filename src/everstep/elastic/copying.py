@@ -1,0 +1,224 @@
+"""Copies of states: one program for all leaves, so that to copy hundreds of arrays costs the loop no more than to start a step."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from everstep.elastic.slices import Slice
+
+Box: TypeAlias = tuple[tuple[int, int], ...]  # start and stop in each dimension
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Copied:
+    """A leaf of a state, copied.
+
+    made: the copy in its place; of what is no array of JAX, itself. beside: the same shards, each on the device that follows its own.
+    holds: of each device, whose shard `beside` has there. key_impl: of random keys, whose numbers were copied.
+    """
+
+    made: Any
+    beside: jax.Array | None = None
+    holds: Mapping[jax.Device, jax.Device] = dataclasses.field(default_factory=dict)
+    key_impl: Any = None
+
+    def shards(self) -> Iterator[tuple[Box, jax.Device, jax.Array]]:
+        """All there are: which part of the array, where, and its content."""
+        shards = self.made.addressable_shards
+        boxes = {shard.device: box(shard.index, self.made.shape) for shard in shards}
+        for shard in shards:
+            yield boxes[shard.device], shard.device, shard.data
+        if self.beside is not None:
+            for shard in self.beside.addressable_shards:
+                if shard.device in self.holds:
+                    yield boxes[self.holds[shard.device]], shard.device, shard.data
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Copies:
+    """Of the leaves of a state, under way.
+
+    leaves: those that are no arrays of JAX, None in the place of the others. runs: of programs, and what each has made of which leaves.
+    """
+
+    leaves: list[Any]
+    runs: list[tuple[_Program, list[int], _Made]]
+
+    def wait(self) -> None:
+        """Until they are there. Raises what they fail with. What one run makes comes or fails together: to ask for each would cost more."""
+        jax.block_until_ready([made.copies[0] for _, _, made in self.runs])
+
+    def each(self) -> list[Copied]:
+        """Leaf by leaf."""
+        copied = [Copied(leaf) for leaf in self.leaves]
+        for program, numbers, made in self.runs:
+            for number, copy in zip(numbers, program.copied(made), strict=True):
+                copied[number] = copy
+        return copied
+
+
+class Copier:
+    """Makes copies, in another kind of memory, by programs compiled once for each layout."""
+
+    def __init__(self, memory_kind: str, slices: Sequence[Slice]) -> None:
+        """slices: what lies on one of them only is copied to the next one, too. None given: nothing is."""
+        self._memory_kind = memory_kind
+        self._slices = slices
+        self._lock = threading.Lock()
+        self._plans: dict[Any, list[_Program]] = {}
+
+    def prepare(self, leaves: Sequence[Any]) -> None:
+        """Compile what copying these takes: arrays, or jax.ShapeDtypeStruct with shardings."""
+        self._plan([leaf for leaf in leaves if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct)])
+
+    def copy(self, leaves: Sequence[Any]) -> Copies:
+        """Copies, which are dispatched when this returns: the arrays may be donated then."""
+        numbers = [number for number, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+        arrays = [leaves[number] for number in numbers]
+        copies = Copies([_kept(leaf) for leaf in leaves], [])
+        for program in self._plan(arrays):
+            made = program.run([arrays[index] for index in program.indices])
+            copies.runs.append((program, [numbers[index] for index in program.indices], made))
+        return copies
+
+    def _plan(self, arrays: Sequence[Any]) -> list[_Program]:
+        layout = tuple((array.shape, array.dtype, array.sharding) for array in arrays)
+        with self._lock:
+            plan = self._plans.get(layout)
+            if plan is None:
+                by_devices: dict[tuple[jax.Device, ...], list[int]] = {}
+                for index, (shape, _, sharding) in enumerate(layout):
+                    by_devices.setdefault(tuple(sharding.devices_indices_map(shape)), []).append(index)
+                plan = self._plans[layout] = [
+                    _Program(indices, [arrays[index] for index in indices], self._memory_kind, self._slices)
+                    for indices in by_devices.values()
+                ]
+            return plan
+
+
+class _Program:
+    """Copies arrays on the same devices. indices: which of all arrays they are."""
+
+    def __init__(self, indices: list[int], arrays: Sequence[Any], memory_kind: str, slices: Sequence[Slice]) -> None:
+        self.indices = indices
+        abstract = [jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding) for array in arrays]
+        self._keys = [index for index, each in enumerate(abstract) if _is_key(each)]
+        places = [of_key_data(each.sharding, len(each.shape) + 1) if _is_key(each) else each.sharding for each in abstract]
+        self._holds = [_holders(each, place, slices) for each, place in zip(abstract, places, strict=True)]
+        self._moved = [index for index, holds in enumerate(self._holds) if holds]
+        by_mesh: dict[Mesh, list[int]] = {}
+        for index in self._moved:
+            by_mesh.setdefault(places[index].mesh, []).append(index)
+
+        def copies(arrays: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
+            plain = [jax.random.key_data(array) if _is_key(array) else array for array in arrays]
+            beside: dict[int, jax.Array] = {}
+            for mesh, indices in by_mesh.items():
+                shards = _moved([plain[i] for i in indices], mesh, [places[i].spec for i in indices], self._holds[indices[0]])
+                beside |= dict(zip(indices, shards, strict=True))
+            return [jnp.copy(array) for array in plain], [beside[index] for index in self._moved]
+
+        there = [place.with_memory_kind(memory_kind) for place in places]
+        program = jax.jit(copies, out_shardings=(there, [there[index] for index in self._moved]))
+        self._compiled: Callable[..., Any] = program.lower(abstract).compile()
+
+    def run(self, arrays: Sequence[jax.Array]) -> _Made:
+        copies, beside = self._compiled(arrays)
+        return _Made(copies, beside, {index: jax.random.key_impl(arrays[index]) for index in self._keys})
+
+    def copied(self, made: _Made) -> list[Copied]:
+        """Array by array."""
+        beside = dict(zip(self._moved, made.beside, strict=True))
+        return [
+            Copied(copy, beside.get(index), holds, made.key_impls.get(index))
+            for index, (copy, holds) in enumerate(zip(made.copies, self._holds, strict=True))
+        ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Made:
+    """By one run of a program. beside: of those that have second copies. key_impls: of those that are random keys, by index."""
+
+    copies: list[jax.Array]
+    beside: list[jax.Array]
+    key_impls: dict[int, Any]
+
+
+def _moved(arrays: Sequence[jax.Array], mesh: Mesh, specs: Sequence[P], holds: Mapping[jax.Device, jax.Device]) -> list[jax.Array]:
+    """Each shard on the device that is to hold it. In one piece for each dtype: each piece costs a meeting of all devices."""
+    place = {device: number for number, device in enumerate(mesh.devices.flat)}
+    order = [(place[origin], place[device]) for device, origin in holds.items()]
+
+    def move(*shards: jax.Array) -> list[jax.Array]:
+        by_dtype: dict[Any, list[int]] = {}
+        for number, shard in enumerate(shards):
+            by_dtype.setdefault(shard.dtype, []).append(number)
+        moved = list(shards)
+        for numbers in by_dtype.values():
+            flat = jax.lax.ppermute(jnp.concatenate([shards[number].ravel() for number in numbers]), mesh.axis_names, order)
+            ends = itertools.accumulate(shards[number].size for number in numbers)
+            for number, end in zip(numbers, ends, strict=True):
+                moved[number] = flat[end - shards[number].size : end].reshape(shards[number].shape)
+        return moved
+
+    return list(jax.shard_map(move, mesh=mesh, in_specs=tuple(specs), out_specs=list(specs), check_vma=False)(*arrays))
+
+
+def _holders(array: Any, place: Any, slices: Sequence[Slice]) -> dict[jax.Device, jax.Device]:
+    """Of each device, whose shard it is to hold besides its own: that of the one in its place in the slice before.
+
+    Nothing if every part is on two slices anyway, or it can't be: slices that are used are of different sizes, or not described by a mesh.
+    """
+    if not isinstance(place, NamedSharding):
+        return {}
+    used = set(place.mesh.devices.flat)
+    among = [each for each in slices if not used.isdisjoint(each.devices)]
+    if len(among) < 2 or len({len(each.devices) for each in among}) > 1 or not _is_anywhere_alone(array, among):
+        return {}
+    return {
+        device: origin
+        for before, each in zip([among[-1], *among[:-1]], among, strict=True)
+        for device, origin in zip(each.devices, before.devices, strict=True)
+        if device in used and origin in used
+    }
+
+
+def _is_anywhere_alone(array: Any, slices: Sequence[Slice]) -> bool:
+    """Whether a part of it is on one slice only."""
+    slice_of = {device: each.index for each in slices for device in each.devices}
+    holders: dict[Box, set[int]] = {}
+    for device, index in array.sharding.devices_indices_map(array.shape).items():
+        holders.setdefault(box(index, array.shape), set()).add(slice_of[device])
+    return any(len(each) == 1 for each in holders.values())
+
+
+def _kept(leaf: Any) -> Any:
+    """What is kept of a leaf, unless a program copies it."""
+    return None if isinstance(leaf, jax.Array) else np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+
+def _is_key(array: Any) -> bool:
+    return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+
+
+def of_key_data(sharding: Any, ndim: int) -> Any:
+    """For the numbers behind random keys, which have a dimension more."""
+    if isinstance(sharding, NamedSharding):
+        spec = [*sharding.spec, *[None] * (ndim - len(sharding.spec))]
+        return NamedSharding(sharding.mesh, P(*spec), memory_kind=sharding.memory_kind)
+    return sharding
+
+
+def box(index: Any, shape: tuple[int, ...]) -> Box:
+    """index: slices, as JAX gives them."""
+    return tuple((cut.start or 0, extent if cut.stop is None else cut.stop) for cut, extent in zip(index, shape, strict=True))
