@@ -53,10 +53,10 @@ def test_two_at_once(run: Run) -> None:
     [
         Fault("s0w0", "execute", 9),
         Fault("s2w0", "execute", 9, after=True),
-        Fault("s1w0", "build", 12),
-        Fault("s2w0", "serve", 7),
+        Fault("s1w0", "execute", 10),
+        Fault("s2w0", "execute", 10, after=True),
     ],
-    ids=lambda fault: f"{fault.worker} {fault.at}",
+    ids=lambda fault: f"{fault.worker} {fault.nth}",
 )
 def test_snapshots_whichever_slice_dies_and_when(run: Run, fault: Fault, policy: str) -> None:
     lines, _ = run([fault], _THREE, "snapshot_loop.py", policy, "20")
@@ -91,3 +91,24 @@ def test_the_trainer_loses_workers_and_no_step(monkeypatch: pytest.MonkeyPatch, 
         assert {line["slices"] for line in lines if "loss" in line} == ({1, 2} if policy == "resize" else {2})
     assert losses["pause"] == losses["off"]
     assert losses["resize"] == pytest.approx(losses["off"], rel=1e-3)
+
+
+def test_the_trainer_is_told_that_a_slice_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """It saves a checkpoint at once, here by the workers, and the same command goes on there after the run has ended with the slice."""
+    monkeypatch.setenv("ENABLE_PATHWAYS_PERSISTENCE", "1")
+    arguments = ("--slices", "2", "--grace-period", "3", "--directory", str(tmp_path), "--elastic", "off", *_SMALL)
+    arguments = (*arguments, "train.steps=400", "train.checkpoint=1000", "train.evaluate=0")
+    monkeypatch.setenv(VARIABLE, json.dumps([dataclasses.asdict(Fault("s1w0", "execute", 9, how="TERM"))]))
+    ended = everstep("train", *arguments, seconds=120)
+    assert ended.returncode == 1
+    assert "DATA_LOSS: worker s1w0" in ended.stderr
+    (checkpoint,) = (tmp_path / "checkpoints").iterdir()
+    assert list(checkpoint.rglob(".zarray"))
+    assert not list(checkpoint.rglob("manifest.ocdbt"))
+    monkeypatch.delenv(VARIABLE)
+    assert everstep("train", *arguments, seconds=120).returncode == 0
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["slice"] for line in lines if "a checkpoint first" in line.get("note", "")] == [1]
+    (again,) = [line for line in lines if line.get("source") == "checkpoint"]
+    assert again["step"] == int(checkpoint.name) < 20
+    assert [line["step"] for line in lines if "loss" in line][-1] == 400

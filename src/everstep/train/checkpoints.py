@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import logging
 import math
@@ -16,7 +17,9 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
+import jax
 import orbax.checkpoint as ocp
+from orbax.checkpoint import pathways
 
 from everstep.elastic import SliceLostError
 from everstep.train.config import Config, ConfigError, Train
@@ -27,6 +30,7 @@ T = TypeVar("T")
 
 _IN_A_ROW = 3
 _THREAD = "checkpoints"
+_BY_WORKERS = "ENABLE_PATHWAYS_PERSISTENCE"  # Orbax's and pathwaysutils' switch: docs/checkpoints.md
 
 
 class CheckpointError(Exception):
@@ -64,6 +68,10 @@ class Checkpoints:
         self._began = 0.0
         self._problems: list[str] = []  # of the last ones, since the last that was committed
         self._left_behind = False  # what hangs may still be writing
+        self._by_workers = os.environ.get(_BY_WORKERS) == "1" and jax.devices()[0].client.runtime_type.startswith("proxy/")
+        if self._by_workers:
+            timeout = datetime.timedelta(seconds=self._timeout)
+            pathways.register_type_handlers(checkpointing_impl=pathways.CheckpointingImpl.PERSISTENCE, timeout=timeout)
         self._manager = self._open()
 
     def __enter__(self) -> Checkpoints:
@@ -145,7 +153,8 @@ class Checkpoints:
             async_options=ocp.options.AsyncOptions(timeout_secs=math.ceil(self._timeout)),
         )
         try:
-            return _bounded(lambda: ocp.CheckpointManager(self._path, options=options), self._timeout)
+            handler = ocp.StandardCheckpointHandler(use_ocdbt=not self._by_workers)
+            return _bounded(lambda: ocp.CheckpointManager(self._path, options=options, item_handlers=handler), self._timeout)
         except TimeoutError as error:
             raise CheckpointError(f"{self._path} can't be read within {self._timeout:g} s") from error
 

@@ -53,6 +53,7 @@ class _Run:
         self._pending: tuple[int, jax.Array, int] | None = None  # a step, its loss, and on how many slices; not written down yet
         self._written = 0  # the last step that was
         self._evaluated: set[int] = set()
+        self._leaving: set[int] = set()  # slices that were told to go when last looked
 
     def run(self) -> float:
         plan = f"{self._corpus.files} files, {self._corpus.training.count:,} samples of {self._config.model.context} tokens"
@@ -80,7 +81,7 @@ class _Run:
         lap(Part.COMPILING)
         step, state = self._state(attempt, programs)
         if step:
-            self._after(step, programs, state)  # a loss may have come before it was done
+            self._after(step, programs, state, attempt)  # a loss may have come before it was done
         while step < chosen.steps:
             state, loss = programs.step(state, self._corpus.training.batch(step, chosen.batch))
             step += 1
@@ -88,7 +89,7 @@ class _Run:
             self._pending = step, loss, len(attempt.slices)
             if self._keeps_snapshots and step % chosen.snapshot == 0:
                 self._snapshots.save(step, {"state": state, "loss": loss, "slices": len(attempt.slices)})
-            self._after(step, programs, state)
+            self._after(step, programs, state, attempt)
             if attempt.boundaries == 1:
                 self._programs.warm()
             if step < chosen.steps:
@@ -104,15 +105,22 @@ class _Run:
                 self._save(step, state)  # so that no step is lost
             raise
 
-    def _after(self, step: int, programs: Programs, state: State) -> None:
+    def _after(self, step: int, programs: Programs, state: State, attempt: elastic.Attempt) -> None:
         """What is due after so many steps: once, also if this step is done or gone back to more often."""
         chosen = self._config.train
-        if chosen.checkpoint and (step % chosen.checkpoint == 0 or step == chosen.steps):
+        if chosen.checkpoint and (step % chosen.checkpoint == 0 or step == chosen.steps or self._is_told_to_go(attempt)):
             self._note()  # what a checkpoint holds is in the history, too
             self._save(step, state)
         if self._is_due(step) and step not in self._evaluated:
             self._evaluate(step, programs, state)
             self._evaluated.add(step)
+
+    def _is_told_to_go(self, attempt: elastic.Attempt) -> bool:
+        """Whether more slices are leaving than before. Snapshots would outlive one, but it may not be the last to be told."""
+        before, self._leaving = self._leaving, {each.index for each in attempt.leaving}
+        for index in sorted(self._leaving - before):
+            self._metrics.note(f"slice {index} is leaving: a checkpoint first", slice=index)
+        return bool(self._leaving - before)
 
     def _save(self, step: int, state: State) -> None:
         self._checkpoints.save(step, state)
