@@ -14,7 +14,7 @@ import numpy as np
 from everstep.wire import bulk, dtypes
 from everstep.wire import channel_pb2 as wire
 from everstep.wire.errors import Code, Failure, invalid
-from everstep.worker import bits, xla
+from everstep.worker import bits, hostdata, xla
 from everstep.worker.arrays import Arrays, Stored, Unmade, assembled, when_done
 from everstep.worker.reports import Reporter
 from everstep.worker.world import World, Worlds
@@ -23,8 +23,6 @@ _THREADS = 512  # most at one time; each may block for another worker
 _PUTS = 8  # at one time: they block for nobody, and more would not be faster
 _WRITE = 16 << 20  # bytes per system call: other threads want to write too
 _AT_ONCE = 1 << 16  # bytes: content up to this size that is at hand is put without another thread
-
-Content = bytes | memoryview | mmap.mmap
 
 
 class Buffers:
@@ -90,7 +88,7 @@ class Transfers:
         """A module or an executable, from the head or another worker. Raises Failure, OSError."""
         return bytes(self._content(source)[:])
 
-    def _content(self, source: wire.Source) -> Content:
+    def _content(self, source: wire.Source) -> hostdata.Content:
         if source.path:
             with open(source.path, "rb") as file:
                 return mmap.mmap(file.fileno(), source.size, prot=mmap.PROT_READ) if source.size else b""
@@ -150,9 +148,9 @@ class Transfers:
     def _send(self, content: np.ndarray[Any, Any], piece: wire.GetPiece, strides: Sequence[int], to: wire.Bulk) -> None:
         if any(stride < 0 for stride in strides):
             raise invalid("byte strides of a host buffer can't be negative")
-        run, outer = _run(content, strides)
+        run, outer = hostdata.run_of(content, strides)
         dimensions = list(zip(content.shape[:outer], strides[:outer], strict=True))
-        self._client(to).put(to.address, to.key, _bytes(content), _offset(piece, strides), run, dimensions)
+        self._client(to).put(to.address, to.key, hostdata.as_bytes(content), _offset(piece, strides), run, dimensions)
 
     # ---------------------------------------------------------------- between devices
 
@@ -177,15 +175,15 @@ class Transfers:
         if dtype == dtypes.STRING:
             return self._piece(dtype, shard.pieces[0], sources)
         device = world.device(shard.device)
-        shape = _shape(dtype, shard.shape)
+        shape = hostdata.held_shape(dtype, shard.shape)
         if len(shard.pieces) == 1:
             content = self._piece(dtype, shard.pieces[0], sources)
             if content.shape == shape:
                 return xla.put(content, device, memory_kind)
-        target = xla.empty(shape, _numpy(dtype))
+        target = xla.empty(shape, hostdata.numpy_dtype(dtype))
         for piece in shard.pieces:
             content = self._piece(dtype, piece, sources)
-            target[_place(piece.to, content.shape) if piece.to else ...] = content
+            target[hostdata.place(piece.to, content.shape) if piece.to else ...] = content
         return xla.give(target, device, memory_kind)
 
     def _piece(self, dtype: str, piece: wire.Piece, sources: dict[int, Stored]) -> Any:
@@ -193,7 +191,7 @@ class Transfers:
         if not piece.bulk_address:
             return _part(sources[source.array], source.device, box)
         data = self._peers.get(piece.bulk_address, _shard_key(source.array, source.device, box))
-        return bytes(data) if dtype == dtypes.STRING else _decode(data, dtype)
+        return bytes(data) if dtype == dtypes.STRING else hostdata.decode(data, dtype)
 
     def assemble(self, op: int, message: wire.Assemble) -> None:
         sources = {shard.array: self._arrays.future(shard.array) for shard in message.shards}
@@ -235,7 +233,7 @@ class Transfers:
         release = self._arrays.hold([array])
         try:
             part = _part(stored, int(device), place)
-            return (part,) if isinstance(part, bytes) else _encode(part)
+            return (part,) if isinstance(part, bytes) else hostdata.encode(part)
         except Exception as error:
             raise xla.failure(error) from None
         finally:
@@ -292,7 +290,7 @@ def _is_small(source: wire.Source) -> bool:
     return not source.path and not source.HasField("bulk") and len(source.inline) <= _AT_ONCE
 
 
-def _put(world: World, message: wire.Put, contents: Sequence[Content]) -> Stored:
+def _put(world: World, message: wire.Put, contents: Sequence[hostdata.Content]) -> Stored:
     shards: dict[int, Any] = {}
     kind = message.memory_kind or None
     for shard, content in zip(message.shards, contents, strict=True):
@@ -300,37 +298,11 @@ def _put(world: World, message: wire.Put, contents: Sequence[Content]) -> Stored
             shards |= dict.fromkeys(shard.devices, bytes(content))
             continue
         strides = tuple(shard.byte_strides) if shard.has_strides else None
-        array = _host_array(content, _numpy(message.dtype), _shape(message.dtype, message.shape), strides)
+        shape = hostdata.held_shape(message.dtype, message.shape)
+        array = hostdata.host_array(content, hostdata.numpy_dtype(message.dtype), shape, strides)
         for device in shard.devices:
             shards[device] = xla.put(array, world.device(device), kind)
     return Stored.of_shards(message.dtype, kind, world, shards)
-
-
-def _numpy(dtype: str) -> np.dtype[Any]:
-    """Tokens are held as XLA takes them: as arrays of no elements."""
-    return np.dtype(np.bool_) if dtype == dtypes.TOKEN else dtypes.to_numpy(dtype)
-
-
-def _shape(dtype: str, shape: Sequence[int]) -> tuple[int, ...]:
-    return (0,) if dtype == dtypes.TOKEN else tuple(shape)
-
-
-def _host_array(content: Content, dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...] | None) -> np.ndarray[Any, Any]:
-    if 0 in shape:
-        return np.empty(shape, dtype)
-    try:
-        return np.ndarray(shape, dtype, buffer=content, strides=strides)
-    except (TypeError, ValueError) as error:
-        raise invalid(f"a host buffer of {len(content)} bytes does not hold {dtype} {shape} with strides {strides}: {error}") from None
-
-
-def _run(content: np.ndarray[Any, Any], strides: Sequence[int]) -> tuple[int, int]:
-    """How many bytes lie side by side when `content` is laid out with `strides`, and how many outer dimensions repeat that."""
-    run, outer = content.itemsize, content.ndim
-    while outer and (content.shape[outer - 1] == 1 or strides[outer - 1] == run):
-        run *= content.shape[outer - 1]
-        outer -= 1
-    return run, outer
 
 
 def _offset(piece: wire.GetPiece, strides: Sequence[int]) -> int:
@@ -340,9 +312,9 @@ def _offset(piece: wire.GetPiece, strides: Sequence[int]) -> int:
 def _write(descriptor: int, stored: Stored, piece: wire.GetPiece, strides: Sequence[int]) -> bool:
     """Write a shard to the file if it lies there in one run: faster than through a mapping. Whether it did."""
     content = _part(stored, piece.device)
-    if _run(content, strides)[1]:
+    if hostdata.run_of(content, strides)[1]:
         return False
-    data, at = _bytes(content), _offset(piece, strides)
+    data, at = hostdata.as_bytes(content), _offset(piece, strides)
     while data:
         count = os.pwrite(descriptor, data[:_WRITE], at)
         data, at = data[count:], at + count
@@ -352,15 +324,7 @@ def _write(descriptor: int, stored: Stored, piece: wire.GetPiece, strides: Seque
 def _fill(target: np.ndarray[Any, Any], stored: Stored, pieces: Sequence[wire.GetPiece]) -> None:
     for piece in pieces:
         content = _part(stored, piece.device)
-        target[_place(piece.box.start, content.shape) if piece.HasField("box") else ...] = content
-
-
-def _place(start: Sequence[int], size: Sequence[int]) -> tuple[slice, ...]:
-    return tuple(slice(first, first + count) for first, count in zip(start, size, strict=True))
-
-
-def _bytes(content: np.ndarray[Any, Any]) -> memoryview:
-    return np.ascontiguousarray(content).reshape(-1).view(np.uint8).data
+        target[hostdata.place(piece.box.start, content.shape) if piece.HasField("box") else ...] = content
 
 
 # ---------------------------------------------------------------- shards between workers
@@ -375,7 +339,7 @@ def _part(stored: Stored, device: int, box: wire.Box | None = None) -> Any:
         shard.block_until_ready()
         return np.empty((0,), np.bool_)
     content = xla.view(shard)
-    return content if box is None else content[_place(box.start, box.size)]
+    return content if box is None else content[hostdata.place(box.start, box.size)]
 
 
 def _shard_key(array: int, device: int, box: wire.Box | None) -> str:
@@ -388,14 +352,3 @@ def _parse_box(text: str) -> wire.Box | None:
         return None
     pairs = [tuple(map(int, pair.split(":"))) for pair in text.split(",")] if text != "-" else []
     return wire.Box(start=[start for start, _ in pairs], size=[size for _, size in pairs])
-
-
-def _encode(content: np.ndarray[Any, Any]) -> tuple[bulk.Buffer, ...]:
-    """Number of dimensions, dimensions, dense content."""
-    return np.array((content.ndim, *content.shape), np.int64).tobytes(), _bytes(content)
-
-
-def _decode(data: memoryview, dtype: str) -> np.ndarray[Any, Any]:
-    (ndim,) = np.frombuffer(data, np.int64, 1)
-    shape = tuple(np.frombuffer(data, np.int64, ndim, 8).tolist())
-    return _host_array(data[8 * (1 + int(ndim)) :], _numpy(dtype), shape, None)
