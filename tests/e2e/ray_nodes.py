@@ -1,9 +1,11 @@
 """A Ray cluster of several simulated nodes on this machine, for as long as its input is open. argv: how many nodes, CPUs of each.
 
-Prints the cluster's address. Then, for each line of its input: "add" adds a node, a number removes that one (they count from 1).
+Prints the cluster's address. Then, for each line of its input: "add" adds a node, a number removes that one (they count from 1), and
+"drain" and a number says that it is to go in half a minute.
 The driver belongs to a node of its own without CPUs: one that takes no worker and stays.
 """
 
+import subprocess
 import sys
 
 from ray.cluster_utils import Cluster
@@ -26,6 +28,10 @@ print(cluster.address, flush=True)
 for line in sys.stdin:
     if line.strip() == "add":
         nodes.append(cluster.add_node(num_cpus=cpus, **common))
+    elif line.startswith("drain"):
+        node = ("--address", cluster.address, "--node-id", nodes[int(line.split()[1]) - 1].node_id)
+        why = ("--reason", "DRAIN_NODE_REASON_PREEMPTION", "--reason-message", "a test", "--deadline-remaining-seconds", "30")
+        subprocess.run([sys.executable, "-m", "ray.scripts.scripts", "drain-node", *node, *why], check=True, capture_output=True)
     else:
         cluster.remove_node(nodes[int(line) - 1], allow_graceful=False)
     print("done", flush=True)

@@ -32,6 +32,10 @@ class RayCluster:
         """A node is gone at once, with all that runs on it."""
         self._say(str(node))
 
+    def drain(self, node: int) -> None:
+        """Ray says that a node is to go, as before a preemption."""
+        self._say(f"drain {node}")
+
     def close(self) -> None:
         self._process.communicate(timeout=60)
 

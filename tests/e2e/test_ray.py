@@ -76,6 +76,21 @@ def test_the_token_is_told_to_nobody_else(start: Start, nodes: RayCluster) -> No
     assert not [path for path in written if _TOKEN.encode() in path.read_bytes()]
 
 
+def test_a_node_is_to_go(start: Start, nodes: RayCluster) -> None:
+    """Its worker is told, and nobody else's."""
+    running = start("run", *options(nodes), "--grace-period", "1", "--", *_HOLD)
+    assert running.line() == "up"
+    nodes.drain(1)
+    (leaving,) = wait_for(lambda: [event for event in events(running) if event["kind"] == "leaving"], seconds=30)
+    (lost,) = wait_for(lambda: [event for event in events(running) if event["kind"] == "lost"], seconds=30)
+    assert leaving["worker"] == lost["worker"]
+    assert "SIGTERM announced it" in lost["message"]
+    nodes.remove(1)
+    nodes.add()
+    assert wait_for(lambda: [event for event in events(running) if event["kind"] == "slice up"], until=lambda up: len(up) == 3, seconds=60)
+    running.finish("\n")
+
+
 def test_a_node_dies(start: Start, nodes: RayCluster) -> None:
     """Its worker is lost, waits for a place as long as there is none, and comes back on another node; the other one stays."""
     running = start("run", *options(nodes), "--devices-per-worker", "2", "--", *_EVERYTHING)

@@ -15,11 +15,13 @@ import dataclasses
 import logging
 import os
 import pathlib
+import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import ray
+import ray._private.state
 from ray import exceptions
 from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -34,6 +36,7 @@ T = TypeVar("T")
 
 _CONNECT_SECONDS = 60.0
 _PATIENCE = 5.0  # seconds: a worker without a place for so long is told of; an actor that doesn't do what it is told for so long is killed
+_DRAIN_SECONDS = 1.0  # between two looks at which nodes are to go
 _CLOSE_SECONDS = 2.0  # for the workers to end; what is left then ends with this driver
 _SHARED_VARIABLES = ("EVERSTEP_", "NCCL_", "XLA_")  # of the head's environment, for workers on any node
 
@@ -41,10 +44,13 @@ _SHARED_VARIABLES = ("EVERSTEP_", "NCCL_", "XLA_")  # of the head's environment,
 class Host:
     """The actor: one worker process on its node. Its first call is `start`."""
 
-    async def start(self, spec: WorkerSpec, logs: str | None) -> int:
-        """Returns the process id. logs: directory to keep the worker's log in; None: it is gone with the worker. Raises OSError."""
+    async def start(self, spec: WorkerSpec, logs: str | None) -> tuple[int, str]:
+        """Returns the process id and the node's id.
+
+        logs: directory to keep the worker's log in; None: it is gone with the worker. Raises OSError.
+        """
         self._process = asyncio.ensure_future(self._start(spec, logs))  # at once: calls that come meanwhile wait for it
-        return (await self._process).pid
+        return (await self._process).pid, ray.get_runtime_context().get_node_id()
 
     async def wait(self) -> tuple[Exit, str]:
         """How the worker has ended, and its last words."""
@@ -79,6 +85,7 @@ class RayLauncher:
         self._logs = logs
         self._waiting = waiting
         self._groups: list[PlacementGroup] = []
+        self._draining: asyncio.Task[None] | None = None
         self._processes: set[RayProcess] = set()
         # A local cluster ends with the thread that has started it: that must live as long as this object.
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="ray")
@@ -99,23 +106,26 @@ class RayLauncher:
             raise OSError(f"{where} does not answer within {_CONNECT_SECONDS:.0f} s") from error
         except Exception as error:  # Ray raises what comes: ConnectionError, ValueError, RuntimeError
             raise OSError(f"{where} can't be used: {error}") from error
+        self._draining = asyncio.ensure_future(self._watch_nodes())
 
     async def start(self, spec: WorkerSpec) -> RayProcess:
         shared = {name: value for name, value in os.environ.items() if name.startswith(_SHARED_VARIABLES)}
         spec = dataclasses.replace(spec, environment=shared | dict(spec.environment))
         place = self._places.take(spec)
         try:
-            actor, pid = await self._call(lambda: self._create(spec, place))
+            actor, placed = await self._call(lambda: self._create(spec, place))
         except exceptions.RayError as error:
             self._places.free(place)
             raise OSError(f"Ray: {error}") from error
-        process = RayProcess(spec, place, actor, pid)
+        process = RayProcess(spec, place, actor, placed)
         self._processes.add(process)
         process.ended.add_done_callback(lambda _: self._over(process))
         process.watcher = asyncio.ensure_future(self._watch(process))
         return process
 
     async def close(self) -> None:
+        if self._draining is not None:
+            self._draining.cancel()
         ends = [asyncio.ensure_future(process.kill()) for process in self._processes]
         if ends:
             await asyncio.wait(ends, timeout=_CLOSE_SECONDS)
@@ -124,7 +134,7 @@ class RayLauncher:
         await self._call(ray.shutdown)
         self._thread.shutdown()
 
-    def _create(self, spec: WorkerSpec, place: Place) -> tuple[Any, ray.ObjectRef[int]]:
+    def _create(self, spec: WorkerSpec, place: Place) -> tuple[Any, ray.ObjectRef[tuple[int, str]]]:
         others = {name: amount for name, amount in self._bundle.items() if name not in ("CPU", "GPU", "memory")}
         actor = (
             ray.remote(Host)
@@ -155,6 +165,18 @@ class RayLauncher:
                     said = why
                     self._waiting(process.spec.name, why)
 
+    async def _watch_nodes(self) -> None:
+        """Pass on what Ray says of a node that is to go (drained, or preempted) to its workers: SIGTERM is their notice."""
+        told: set[RayProcess] = set()
+        while True:
+            await asyncio.sleep(_DRAIN_SECONDS)
+            going = await self._call(_draining_nodes)
+            told &= self._processes
+            for process in self._processes - told:
+                if process.node in going:
+                    told.add(process)
+                    process.signal(signal.SIGTERM)
+
     def _lacking(self, group: int) -> str:
         """What a group waits for; "" if it has its places (and starting the actor takes long)."""
         if placement_group_table(self._groups[group])["state"] == "CREATED":
@@ -170,11 +192,12 @@ class RayLauncher:
 class RayProcess:
     """One worker and its actor. The end of either is known at once, that of a node when Ray says so."""
 
-    def __init__(self, spec: WorkerSpec, place: Place, actor: Any, pid: ray.ObjectRef[int]) -> None:
+    def __init__(self, spec: WorkerSpec, place: Place, actor: Any, placed: ray.ObjectRef[tuple[int, str]]) -> None:
         self.spec = spec
         self.place = place
         self.pid = 0
-        self.placed: asyncio.Future[int] = asyncio.wrap_future(pid.future())
+        self.node = ""
+        self.placed: asyncio.Future[tuple[int, str]] = asyncio.wrap_future(placed.future())
         self._actor = actor
         self._words = ""
         self.ended = asyncio.ensure_future(self._end())
@@ -182,7 +205,7 @@ class RayProcess:
 
     async def _end(self) -> Exit:
         try:
-            self.pid = await asyncio.shield(self.placed)
+            self.pid, self.node = await asyncio.shield(self.placed)
             while True:
                 try:
                     end: Exit
@@ -230,6 +253,16 @@ class RayProcess:
     def _release(self) -> None:
         with contextlib.suppress(exceptions.RayError):
             ray.kill(self._actor)
+
+
+def _draining_nodes() -> Collection[str]:
+    """Ids of nodes that are to go. Ray has no public call for it; its own trainer asks like this (ray/train, preemption.py)."""
+    try:
+        nodes: Collection[str] = ray._private.state.state.get_draining_nodes()
+        return nodes
+    except Exception as error:  # the cluster may be in trouble, or another release may have moved it
+        log.debug("which nodes are to go is not known: %s", error)
+        return ()
 
 
 def _cause(error: exceptions.RayError) -> str:
