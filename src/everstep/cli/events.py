@@ -16,7 +16,7 @@ def add_parser(commands: options.Subcommands) -> None:
         help="list what has happened to the workers of a running head",
         description="Show which workers joined, were lost, were replaced, and how long each recovery took. Times are UTC.",
     )
-    parser.add_argument("--head", type=options.name, metavar="NAME", help="which head, when several run")
+    options.add_head_choice(parser)
     parser.add_argument("--follow", action="store_true", help="go on with each new event until the head ends")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     parser.set_defaults(execute=execute)

@@ -29,7 +29,7 @@ def add_parser(commands: options.Subcommands) -> None:
         help="KILL: it is gone; STOP: it hangs (CONT: no longer); TERM: it is told to go",
     )
     parser.add_argument("--after", type=options.seconds, metavar="S", help="wait so many seconds first")
-    parser.add_argument("--head", type=options.name, metavar="NAME", help="which head, when several run")
+    options.add_head_choice(parser)
     parser.set_defaults(execute=execute)
 
 

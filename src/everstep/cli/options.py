@@ -202,6 +202,11 @@ def add_head_options(parser: argparse.ArgumentParser) -> None:
     head.add_argument("--log-directory", type=directory, metavar="DIR", help="keep the logs of head and workers there")
 
 
+def add_head_choice(parser: argparse.ArgumentParser) -> None:
+    """For commands that talk to a running head."""
+    parser.add_argument("--head", type=name, metavar="NAME", help="which head, when several run")
+
+
 def count(text: str) -> int:
     """A number of things of which there is at least one."""
     return _integer(text, 1, 2048, "a number")

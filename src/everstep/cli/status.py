@@ -22,7 +22,7 @@ def add_parser(commands: options.Subcommands) -> None:
         help="list slices, workers, devices, sessions of a running head",
         description="Show what a running head has. It is found by itself when you run exactly one.",
     )
-    parser.add_argument("--head", type=options.name, metavar="NAME", help="which head, when several run")
+    options.add_head_choice(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(execute=execute)
 
