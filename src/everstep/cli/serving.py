@@ -21,6 +21,7 @@ from everstep.cli.launchers import launcher_of
 from everstep.cli.lifeline import Lifeline
 from everstep.cli.remotebuffers import RemoteBuffers
 from everstep.cli.rundirectory import RunDirectory
+from everstep.cli.screen import Screen
 from everstep.cli.workers import Workers
 from everstep.control import service as control
 from everstep.frontend import service as frontend
@@ -237,9 +238,7 @@ def _log_to(path: pathlib.Path) -> None:
 
     What libraries write to standard error goes to the file: gRPC and XLA are talkative, and the terminal is the program's.
     """
-    screen = logging.StreamHandler(os.fdopen(os.dup(sys.stderr.fileno()), "w", buffering=1))
-    screen.setLevel(logging.WARNING)
-    screen.setFormatter(logging.Formatter("everstep: %(message)s"))
+    screen = Screen(os.dup(sys.stderr.fileno()))
     log_file = path.open("a", buffering=1)
     file = logging.StreamHandler(log_file)
     file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
