@@ -9,7 +9,7 @@ import pytest
 
 from everstep.launch import supervisor
 from everstep.launch.seam import Exit, WorkerSpec
-from everstep.launch.supervisor import Budget, Policy, Supervisor
+from everstep.launch.supervisor import Budget, Policy, Supervisor, telling_lines
 
 KILLED = Exit(None, signal.SIGKILL)
 SPECS = [WorkerSpec(f"s{index}w0", index, 0, 1, 1, "unix:/x", "token") for index in range(2)]
@@ -227,3 +227,18 @@ def test_a_spare_that_was_taken_is_not_killed_for_it() -> None:
         assert not scene.started[2].ended.done()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("threads", [0, 1, 30])
+def test_what_is_told_of_a_crash_is_its_cause(threads: int) -> None:
+    log = ["step"] * 50 + ["F0000 Check failed: x", "Fatal Python error: Aborted", ""]
+    log += ["Thread 0x1 (most recent call first):", *["  File"] * 5] * threads
+    told = telling_lines("\n".join(log))
+    assert len(told) == 20
+    assert "F0000 Check failed: x" in told
+
+
+def test_what_is_told_of_an_error_is_the_end() -> None:
+    assert telling_lines("\n".join(map(str, range(100)))) == [str(number) for number in range(80, 100)]
+    assert telling_lines("one\ntwo") == ["one", "two"]
+    assert telling_lines("") == []

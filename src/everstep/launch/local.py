@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from everstep.launch.seam import ALLOCATOR, Exit, WorkerSpec
 
-_LAST_WORDS = 4096  # bytes
+_LAST_WORDS = 1 << 18  # bytes: where its threads are, which a worker that crashes tells last, may be long
 
 
 def worker_command(spec: WorkerSpec, lifeline: int, run_directory: pathlib.Path | None) -> list[str]:

@@ -239,4 +239,13 @@ async def _kill(process: Process) -> None:
 def _last_words(name: str, process: Process, end: Exit) -> str:
     if end.signal in _FROM_OUTSIDE:
         return ""
-    return "".join(f"\n  {name}| {line}" for line in process.last_words().splitlines()[-_LINES:])
+    return "".join(f"\n  {name}| {line}" for line in telling_lines(process.last_words()))
+
+
+def telling_lines(log: str) -> list[str]:
+    """The last ones, or those about what it crashed of."""
+    lines = log.splitlines()
+    # Where a worker crashes, Python tells first of what, and then of all its threads. What XLA had to say comes right before.
+    crash = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error")), len(lines))
+    first = max(0, min(crash - _LINES // 2, len(lines) - _LINES))
+    return lines[first : first + _LINES]
