@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shlex
 import signal
 import subprocess
@@ -25,6 +26,7 @@ pytestmark = [
 ]
 
 HEARTBEAT_TIMEOUT = 4.0  # seconds
+_SECONDS = 60.0  # most that anything takes
 LOOP = os.fspath(pathlib.Path(__file__).with_name("loop.py"))
 
 
@@ -46,14 +48,17 @@ class Cluster:
         assert self.up.stderr is not None
         lines = [self.up.stderr.readline() for _ in range(len(self._others) + 1)]
         self.commands = [[sys.executable, "-m", *shlex.split(line)] for line in lines[1:]]
-        self.workers = [self.join(number) for number in range(len(self._others))]
+        self.workers: list[subprocess.Popen[str]] = []
+        for number in range(len(self._others)):
+            self.join(number)
         exports = [self.up.stdout.readline() for _ in range(9)]
         self.environment = dict(line.strip().removeprefix("export ").split("=", 1) for line in exports if line.startswith("export "))
 
     def join(self, number: int) -> subprocess.Popen[str]:
         """Start the worker of a slice on its host."""
         host = self._others[number]
-        return host.start(self.commands[number], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.workers.append(host.start(self.commands[number], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
+        return self.workers[-1]
 
     def program(self) -> subprocess.Popen[str]:
         process = self._head.start(
@@ -62,10 +67,20 @@ class Cluster:
         assert self.line(process) == "started"
         return process
 
-    @staticmethod
-    def line(process: subprocess.Popen[str]) -> str:
+    def line(self, process: subprocess.Popen[str]) -> str:
+        """The next line of its output. Fails with what is known if none comes."""
         assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], _SECONDS)
+        if not ready:
+            raise AssertionError("\n".join(["no line comes", *map(str, self.events()), *self._told()]))
         return process.stdout.readline().strip()
+
+    def _told(self) -> Iterator[str]:
+        """What the workers have written so far."""
+        for process in self.workers:
+            assert process.stderr is not None
+            os.set_blocking(process.stderr.fileno(), False)
+            yield f"{process.args} {process.poll()}: {process.stderr.read()}"
 
     def cut(self, number: int, *, off: bool = True) -> None:
         self._others[number].is_cut = off
