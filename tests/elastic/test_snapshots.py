@@ -177,6 +177,85 @@ try:
 except ValueError as error:
     assert "the shardings are not like the state" in str(error)
 """,
+    "to the bit, whatever NaNs carry": """
+bits = {dtype: np.arange(65536, dtype=np.uint16) for dtype in ("bfloat16", "float16")} | {"float8_e5m2": np.arange(256, dtype=np.uint8)}
+state = {dtype: jax.device_put(np.tile(each, 3).view(jnp.dtype(dtype)), split) for dtype, each in bits.items()}
+snapshots.save(1, state)
+source.tell(1, False)
+_, back = snapshots.restore(sharding(P("data"), 0, 2, 3))
+for dtype, each in bits.items():
+    np.testing.assert_array_equal(np.asarray(back[dtype]).view(each.dtype), np.tile(each, 3))
+""",
+    "numbers smaller than a byte": """
+values = np.arange(768) % 2
+state = {dtype: jax.device_put(values.astype(jnp.dtype(dtype)), split) for dtype in ("int2", "uint2", "int4", "uint4", "float4_e2m1fn")}
+snapshots.save(1, state)
+source.tell(1, False)
+_, back = snapshots.restore(sharding(P("data"), 0, 2, 3))
+for dtype in state:
+    assert back[dtype].dtype == dtype
+    np.testing.assert_array_equal(np.asarray(back[dtype]).astype(int), values)
+""",
+    "no elements": """
+state = [jax.device_put(np.zeros((24, 0), np.float32), split), jax.device_put(np.zeros(0, np.float32), jax.devices()[2])]
+snapshots.save(1, state)
+source.tell(1, False)
+_, back = snapshots.restore([sharding(P("data"), 0, 2, 3), sharding(P(), 0, 2, 3)])
+assert [each.shape for each in back] == [(24, 0), (0,)]
+""",
+    "partly in host memory": """
+offloaded = split.with_memory_kind("pinned_host")
+snapshots.save(1, [jax.device_put(host, split), jax.device_put(host, offloaded)])
+source.tell(1, False)
+there = sharding(P("data"), 0, 2, 3)
+_, back = snapshots.restore([there, there.with_memory_kind("pinned_host")])
+for each in back:
+    np.testing.assert_array_equal(each, host)
+assert [each.sharding.memory_kind for each in back] == ["device", "pinned_host"]
+""",
+    "what is restored may be changed": """
+places = [split.with_memory_kind("pinned_host"), split]
+snapshots.save(1, [jax.device_put(host, places[0]), host.copy()])
+for _ in range(2):
+    _, (x, y) = snapshots.restore(places)
+    np.testing.assert_array_equal(x, host)
+    np.testing.assert_array_equal(y, host)
+    x.delete()
+    y[:] = 0
+""",
+    "within a mesh": """
+kinds = (jax.sharding.AxisType.Explicit,)
+explicit = Mesh(np.array(jax.devices()), ("data",), axis_types=kinds)
+for each in explicit, Mesh(np.array(jax.devices()[:4]), ("other",)):
+    with jax.set_mesh(each):
+        snapshots.save(1, [jax.device_put(host, split), jax.device_put(host, jax.devices()[0])])
+        _, back = snapshots.restore(sharding(P("data"), 0, 2, 3))
+    for x in back:
+        np.testing.assert_array_equal(x, host)
+""",
+    "slices of which not all is used": """
+devices = jax.devices()
+for some in ([0, 3, 4, 7], [0, 1, 2, 3, 4, 6]):
+    used = NamedSharding(Mesh(np.array([devices[number] for number in some]), ("data",)), P("data"))
+    snapshots.save(1, [jax.device_put(host, used)])
+    source.tell(0, False)
+    _, (x,) = snapshots.restore(sharding(P("data"), 1, 3))
+    np.testing.assert_array_equal(x, host)
+    source.tell(0, True)
+""",
+    "what is prepared for others does not hold up a save": """
+import threading, time
+state = [jax.device_put(host, split)]
+snapshots.prepare(state)
+other = [jax.ShapeDtypeStruct((24, number), np.float32, sharding=split) for number in range(1, 200)]
+preparing = threading.Thread(target=snapshots.prepare, args=(other,))
+preparing.start()
+time.sleep(0.1)
+snapshots.save(1, state)
+snapshots.wait()
+assert preparing.is_alive()
+preparing.join()
+""",
     "in two dimensions, onto another grid": """
 grid = Mesh(np.array(jax.devices()).reshape(4, 2), ("a", "b"))
 x = jax.device_put(np.arange(192, dtype=np.int32).reshape(16, 12), NamedSharding(grid, P("a", "b")))

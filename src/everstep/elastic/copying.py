@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 import jax
@@ -75,7 +76,7 @@ class Copier:
         self._memory_kind = memory_kind
         self._slices = slices
         self._lock = threading.Lock()
-        self._plans: dict[Any, list[_Program]] = {}
+        self._plans: dict[Any, Future[list[_Program]]] = {}
 
     def prepare(self, leaves: Sequence[Any]) -> None:
         """Compile what copying these takes: arrays, or jax.ShapeDtypeStruct with shardings."""
@@ -85,7 +86,7 @@ class Copier:
         """Copies, which are dispatched when this returns: the arrays may be donated then."""
         numbers = [number for number, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
         arrays = [leaves[number] for number in numbers]
-        copies = Copies([_kept(leaf) for leaf in leaves], [])
+        copies = Copies([kept(leaf) for leaf in leaves], [])
         for program in self._plan(arrays):
             made = program.run([arrays[index] for index in program.indices])
             copies.runs.append((program, [numbers[index] for index in program.indices], made))
@@ -95,15 +96,23 @@ class Copier:
         layout = tuple((array.shape, array.dtype, array.sharding) for array in arrays)
         with self._lock:
             plan = self._plans.get(layout)
+            is_new = plan is None
             if plan is None:
-                by_devices: dict[tuple[jax.Device, ...], list[int]] = {}
-                for index, (shape, _, sharding) in enumerate(layout):
-                    by_devices.setdefault(tuple(sharding.devices_indices_map(shape)), []).append(index)
-                plan = self._plans[layout] = [
-                    _Program(indices, [arrays[index] for index in indices], self._memory_kind, self._slices)
-                    for indices in by_devices.values()
-                ]
-            return plan
+                plan = self._plans[layout] = Future()
+        if is_new:  # compiled without the lock: a save of another layout does not wait for it
+            try:
+                plan.set_result(self._made(arrays))
+            except BaseException as error:
+                with self._lock:
+                    del self._plans[layout]
+                plan.set_exception(error)
+        return plan.result()
+
+    def _made(self, arrays: Sequence[Any]) -> list[_Program]:
+        by_devices: dict[tuple[jax.Device, ...], list[int]] = {}
+        for index, array in enumerate(arrays):
+            by_devices.setdefault(tuple(array.sharding.devices_indices_map(array.shape)), []).append(index)
+        return [_Program(indices, [arrays[index] for index in indices], self._memory_kind, self._slices) for indices in by_devices.values()]
 
 
 class _Program:
@@ -121,7 +130,8 @@ class _Program:
             by_mesh.setdefault(places[index].mesh, []).append(index)
 
         def copies(arrays: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
-            plain = [jax.random.key_data(array) if _is_key(array) else array for array in arrays]
+            here = [jax.device_put(array, jax.memory.Space.Device) for array in arrays]  # nothing else is moved or computed with
+            plain = [jax.random.key_data(array) if _is_key(array) else array for array in here]
             beside: dict[int, jax.Array] = {}
             for mesh, indices in by_mesh.items():
                 shards = _moved([plain[i] for i in indices], mesh, [places[i].spec for i in indices], self._holds[indices[0]])
@@ -130,10 +140,13 @@ class _Program:
 
         there = [place.with_memory_kind(memory_kind) for place in places]
         program = jax.jit(copies, out_shardings=(there, [there[index] for index in self._moved]))
-        self._compiled: Callable[..., Any] = program.lower(abstract).compile()
+        with no_mesh():
+            program.lower(abstract).compile()
+        self._program = program  # finds that again; what lower() gives, JAX 0.10 refuses to call with numbers of less than a byte
 
     def run(self, arrays: Sequence[jax.Array]) -> _Made:
-        copies, beside = self._compiled(arrays)
+        with no_mesh():
+            copies, beside = self._program(arrays)
         return _Made(copies, beside, {index: jax.random.key_impl(arrays[index]) for index in self._keys})
 
     def copied(self, made: _Made) -> list[Copied]:
@@ -159,7 +172,8 @@ def _moved(arrays: Sequence[jax.Array], mesh: Mesh, specs: Sequence[P], holds: M
     place = {device: number for number, device in enumerate(mesh.devices.flat)}
     order = [(place[origin], place[device]) for device, origin in holds.items()]
 
-    def move(*shards: jax.Array) -> list[jax.Array]:
+    def move(*originals: jax.Array) -> list[jax.Array]:
+        shards = [as_bits(original) for original in originals]
         by_dtype: dict[Any, list[int]] = {}
         for number, shard in enumerate(shards):
             by_dtype.setdefault(shard.dtype, []).append(number)
@@ -169,28 +183,53 @@ def _moved(arrays: Sequence[jax.Array], mesh: Mesh, specs: Sequence[P], holds: M
             ends = itertools.accumulate(shards[number].size for number in numbers)
             for number, end in zip(numbers, ends, strict=True):
                 moved[number] = flat[end - shards[number].size : end].reshape(shards[number].shape)
-        return moved
+        return [of_bits(bits, original.dtype) for bits, original in zip(moved, originals, strict=True)]
 
     return list(jax.shard_map(move, mesh=mesh, in_specs=tuple(specs), out_specs=list(specs), check_vma=False)(*arrays))
 
 
-def _holders(array: Any, place: Any, slices: Sequence[Slice]) -> dict[jax.Device, jax.Device]:
-    """Of each device, whose shard it is to hold besides its own: that of the one in its place in the slice before.
+def as_bits(array: jax.Array) -> jax.Array:
+    """As integers of whole bytes: XLA moves some kinds of numbers as others, which changes what NaNs carry, and crashes on some that are
+    smaller than a byte."""
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        array = jax.lax.bitcast_convert_type(array, f"uint{_width(array.dtype)}")
+    if jnp.issubdtype(array.dtype, jnp.integer) and _width(array.dtype) < 8:
+        array = array.astype(jnp.uint8)
+    return array
 
-    Nothing if every part is on two slices anyway, or it can't be: slices that are used are of different sizes, or not described by a mesh.
+
+def of_bits(bits: jax.Array, dtype: Any) -> jax.Array:
+    """The reverse."""
+    if jnp.issubdtype(dtype, jnp.floating):
+        return jax.lax.bitcast_convert_type(bits.astype(f"uint{_width(dtype)}"), dtype)
+    return bits.astype(dtype)
+
+
+def _width(dtype: Any) -> int:
+    """In bits, of real numbers."""
+    of = jnp.finfo if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo
+    return int(of(dtype).bits)
+
+
+def no_mesh() -> Any:
+    """A context without the mesh that the caller may have set: what is done here is for others."""
+    return jax.set_mesh(Mesh(np.empty((), object), ()))
+
+
+def _holders(array: Any, place: Any, slices: Sequence[Slice]) -> dict[jax.Device, jax.Device]:
+    """Of each device, whose shard it is to hold besides its own: that of one of the slice before.
+
+    Nothing if every part is on two slices anyway, or it can't be: one slice has more than half of the devices, or no mesh describes them.
     """
     if not isinstance(place, NamedSharding):
         return {}
     used = set(place.mesh.devices.flat)
-    among = [each for each in slices if not used.isdisjoint(each.devices)]
-    if len(among) < 2 or len({len(each.devices) for each in among}) > 1 or not _is_anywhere_alone(array, among):
+    counts = [len(used.intersection(each.devices)) for each in slices]
+    devices = [device for each in slices for device in each.devices if device in used]
+    most = max(counts, default=0)
+    if 2 * most > len(devices) or len(devices) < len(used) or not _is_anywhere_alone(array, slices):
         return {}
-    return {
-        device: origin
-        for before, each in zip([among[-1], *among[:-1]], among, strict=True)
-        for device, origin in zip(each.devices, before.devices, strict=True)
-        if device in used and origin in used
-    }
+    return {devices[(number + most) % len(devices)]: device for number, device in enumerate(devices)}
 
 
 def _is_anywhere_alone(array: Any, slices: Sequence[Slice]) -> bool:
@@ -202,7 +241,7 @@ def _is_anywhere_alone(array: Any, slices: Sequence[Slice]) -> bool:
     return any(len(each) == 1 for each in holders.values())
 
 
-def _kept(leaf: Any) -> Any:
+def kept(leaf: Any) -> Any:
     """What is kept of a leaf, unless a program copies it."""
     return None if isinstance(leaf, jax.Array) else np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
 

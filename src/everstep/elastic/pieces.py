@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Sharding, SingleDeviceSharding
 
 from everstep.elastic import copying
@@ -27,14 +28,21 @@ class _Shard:
 
     place: SingleDeviceSharding
     shape: tuple[int, ...]
-    sources: list[jax.Array]
+    sources: list[Any]
     cuts: tuple[Any, ...] | None = None
+
+    @property
+    def way(self) -> SingleDeviceSharding:
+        """Where its sources are to go: programs take them from device memory only."""
+        (device,) = self.place.device_set
+        return self.place if self.cuts is None else SingleDeviceSharding(device)
 
     def made_from(self, sources: list[jax.Array]) -> jax.Array:
         """sources: moved to its place."""
         if self.cuts is None:
             return sources[0]
-        made: jax.Array = jax.device_put(_assemble(sources, self.cuts, self.shape), self.place)
+        with copying.no_mesh():
+            made: jax.Array = jax.device_put(_assemble(sources, self.cuts, self.shape), self.place)
         return made
 
 
@@ -44,12 +52,12 @@ def rebuild(leaves: Sequence[Copied], shardings: Sequence[Sharding], up: Collect
     JAX is asked once for all that has to move. Raises MissingError if a part of one is nowhere.
     """
     shards = [list(_shards(copied, _place(copied, sharding), up)) for copied, sharding in zip(leaves, shardings, strict=True)]
-    moves = [(source, shard.place) for each in shards for shard in each for source in shard.sources]
-    moved = iter(jax.device_put([source for source, _ in moves], [place for _, place in moves]) if moves else ())
+    moves = [(source, shard.way) for each in shards for shard in each for source in shard.sources]
+    moved = iter(jax.device_put([source for source, _ in moves], [way for _, way in moves], may_alias=False) if moves else ())
     return [
         _array(copied, _place(copied, sharding), [shard.made_from(list(itertools.islice(moved, len(shard.sources)))) for shard in each])
         if isinstance(copied.made, jax.Array)
-        else copied.made
+        else copying.kept(copied.made)
         for copied, sharding, each in zip(leaves, shardings, shards, strict=True)
     ]
 
@@ -76,6 +84,9 @@ def _shards(copied: Copied, sharding: Sharding, up: Collection[jax.Device]) -> I
         box = copying.box(index, copied.made.shape)
         place = SingleDeviceSharding(device, memory_kind=sharding.memory_kind)
         shape = tuple(stop - start for start, stop in box)
+        if not _volume(box):
+            yield _Shard(place, shape, [np.zeros(shape, copied.made.dtype)])
+            continue
         if box in found:
             yield _Shard(place, shape, [min(found[box], key=lambda piece: _distance(piece, device))])
             continue
@@ -96,11 +107,12 @@ def _shards(copied: Copied, sharding: Sharding, up: Collection[jax.Device]) -> I
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _assemble(sources: list[jax.Array], cuts: Any, shape: tuple[int, ...]) -> jax.Array:
     """cuts: as in _Shard."""
-    whole = jnp.zeros(shape, sources[0].dtype)
-    for source, (start, size, to) in zip(sources, cuts, strict=True):
+    plain = [copying.as_bits(source) for source in sources]
+    whole = jnp.zeros(shape, plain[0].dtype)
+    for source, (start, size, to) in zip(plain, cuts, strict=True):
         part = jax.lax.slice(source, start, tuple(a + b for a, b in zip(start, size, strict=True)))
         whole = jax.lax.dynamic_update_slice(whole, part, to)
-    return whole
+    return copying.of_bits(whole, sources[0].dtype)
 
 
 def _distance(piece: jax.Array, device: jax.Device) -> int:

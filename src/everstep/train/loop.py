@@ -108,7 +108,7 @@ class _Run:
     def _after(self, step: int, programs: Programs, state: State, attempt: elastic.Attempt) -> None:
         """What is due after so many steps: once, also if this step is done or gone back to more often."""
         chosen = self._config.train
-        if chosen.checkpoint and (step % chosen.checkpoint == 0 or step == chosen.steps or self._is_told_to_go(attempt)):
+        if chosen.checkpoint and (self._is_told_to_go(attempt) or step % chosen.checkpoint == 0 or step == chosen.steps):
             self._note()  # what a checkpoint holds is in the history, too
             self._save(step, state)
         if self._is_due(step) and step not in self._evaluated:

@@ -296,7 +296,7 @@ def _size(shard: Any) -> int:
 def _held(entry: Entry) -> int:
     """Bytes behind an entry. A placeholder stays in the table until somebody asks for the array."""
     if isinstance(entry, Future):
-        if not entry.done() or entry.exception() is not None:
+        if not entry.done() or entry.cancelled() or entry.exception() is not None:  # cancelled: it was deleted just now
             return 0
         entry = entry.result()
     return entry.nbytes if isinstance(entry, Stored) else 0
