@@ -79,6 +79,16 @@ try:
 except elastic.SnapshotLostError as error:
     assert "of that of step 7 an array of shape (24, 2) lacks a part of" in str(error), error
 """,
+    "what can't be redundant is told": """
+import logging
+told = []
+handler = logging.Handler()
+handler.emit = lambda record: told.append(record.getMessage())
+logging.getLogger("everstep.elastic.copying").addHandler(handler)
+snapshots.save(1, [jax.device_put(host, split), jax.device_put(host, sharding(P(), 0)), jax.device_put(host, everywhere)])
+snapshots.save(2, [jax.device_put(host, split), jax.device_put(host, sharding(P(), 0)), jax.device_put(host, everywhere)])
+assert told == ["1 of 1 arrays lie on one slice only and can't be copied to another: its loss loses them"], told
+""",
     "not redundant": """
 snapshots = elastic.Snapshots(slices, redundant=False)
 snapshots.save(7, [jax.device_put(host, split)])

@@ -3,7 +3,7 @@
 from concurrent.futures import Future
 
 from everstep.wire.errors import Code, Failure
-from everstep.worker.arrays import Arrays, Stored
+from everstep.worker.arrays import Arrays, Stored, Unmade
 
 
 def test_bytes_count_whether_or_not_somebody_has_asked_for_the_array() -> None:
@@ -16,3 +16,12 @@ def test_bytes_count_whether_or_not_somebody_has_asked_for_the_array() -> None:
     assert arrays.nbytes() == 40
     pending.set_result(Stored("f32", None, None, 2))
     assert arrays.nbytes() == 42
+
+
+def test_a_cancelled_placeholder_holds_nothing() -> None:
+    """The heartbeat lists what there is, and each may be deleted before it is looked at."""
+    unmade = Unmade()
+    unmade.cancel()
+    arrays = Arrays()
+    arrays.set(1, unmade)
+    assert arrays.nbytes() == 0

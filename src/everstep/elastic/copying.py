@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -16,6 +17,8 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from everstep.elastic.slices import Slice
+
+log = logging.getLogger(__name__)
 
 Box: TypeAlias = tuple[tuple[int, int], ...]  # start and stop in each dimension
 
@@ -122,8 +125,11 @@ class _Program:
         self.indices = indices
         abstract = [jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding) for array in arrays]
         self._keys = [index for index, each in enumerate(abstract) if _is_key(each)]
-        places = [of_key_data(each.sharding, len(each.shape) + 1) if _is_key(each) else each.sharding for each in abstract]
-        self._holds = [_holders(each, place, slices) for each, place in zip(abstract, places, strict=True)]
+        places = [each.sharding for each in abstract]  # of the numbers behind random keys, too, which have a dimension more
+        alone = [bool(slices) and _is_anywhere_alone(each, slices) for each in abstract]
+        self._holds = [_holders(place, slices) if is_alone else {} for place, is_alone in zip(places, alone, strict=True)]
+        if missing := sum(is_alone and not holds for is_alone, holds in zip(alone, self._holds, strict=True)):
+            log.warning("%d of %d arrays lie on one slice only and can't be copied to another: its loss loses them", missing, len(alone))
         self._moved = [index for index, holds in enumerate(self._holds) if holds]
         by_mesh: dict[Mesh, list[int]] = {}
         for index in self._moved:
@@ -216,18 +222,17 @@ def no_mesh() -> Any:
     return jax.set_mesh(Mesh(np.empty((), object), ()))
 
 
-def _holders(array: Any, place: Any, slices: Sequence[Slice]) -> dict[jax.Device, jax.Device]:
+def _holders(sharding: Any, slices: Sequence[Slice]) -> dict[jax.Device, jax.Device]:
     """Of each device, whose shard it is to hold besides its own: that of one of the slice before.
 
-    Nothing if every part is on two slices anyway, or it can't be: one slice has more than half of the devices, or no mesh describes them.
+    Nothing if it can't be: one slice has more than half of the devices, or no mesh describes them.
     """
-    if not isinstance(place, NamedSharding):
+    if not isinstance(sharding, NamedSharding):
         return {}
-    used = set(place.mesh.devices.flat)
-    counts = [len(used.intersection(each.devices)) for each in slices]
+    used = set(sharding.mesh.devices.flat)
     devices = [device for each in slices for device in each.devices if device in used]
-    most = max(counts, default=0)
-    if 2 * most > len(devices) or len(devices) < len(used) or not _is_anywhere_alone(array, slices):
+    most = max((len(used.intersection(each.devices)) for each in slices), default=0)
+    if 2 * most > len(devices) or len(devices) < len(used):
         return {}
     return {devices[(number + most) % len(devices)]: device for number, device in enumerate(devices)}
 
@@ -235,9 +240,9 @@ def _holders(array: Any, place: Any, slices: Sequence[Slice]) -> dict[jax.Device
 def _is_anywhere_alone(array: Any, slices: Sequence[Slice]) -> bool:
     """Whether a part of it is on one slice only."""
     slice_of = {device: each.index for each in slices for device in each.devices}
-    holders: dict[Box, set[int]] = {}
+    holders: dict[Box, set[int | None]] = {}
     for device, index in array.sharding.devices_indices_map(array.shape).items():
-        holders.setdefault(box(index, array.shape), set()).add(slice_of[device])
+        holders.setdefault(box(index, array.shape), set()).add(slice_of.get(device))
     return any(len(each) == 1 for each in holders.values())
 
 
@@ -248,14 +253,6 @@ def kept(leaf: Any) -> Any:
 
 def _is_key(array: Any) -> bool:
     return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
-
-
-def of_key_data(sharding: Any, ndim: int) -> Any:
-    """For the numbers behind random keys, which have a dimension more."""
-    if isinstance(sharding, NamedSharding):
-        spec = [*sharding.spec, *[None] * (ndim - len(sharding.spec))]
-        return NamedSharding(sharding.mesh, P(*spec), memory_kind=sharding.memory_kind)
-    return sharding
 
 
 def box(index: Any, shape: tuple[int, ...]) -> Box:

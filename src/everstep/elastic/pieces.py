@@ -51,20 +51,15 @@ def rebuild(leaves: Sequence[Copied], shardings: Sequence[Sharding], up: Collect
 
     JAX is asked once for all that has to move. Raises MissingError if a part of one is nowhere.
     """
-    shards = [list(_shards(copied, _place(copied, sharding), up)) for copied, sharding in zip(leaves, shardings, strict=True)]
+    shards = [list(_shards(copied, sharding, up)) for copied, sharding in zip(leaves, shardings, strict=True)]
     moves = [(source, shard.way) for each in shards for shard in each for source in shard.sources]
     moved = iter(jax.device_put([source for source, _ in moves], [way for _, way in moves], may_alias=False) if moves else ())
     return [
-        _array(copied, _place(copied, sharding), [shard.made_from(list(itertools.islice(moved, len(shard.sources)))) for shard in each])
+        _array(copied, sharding, [shard.made_from(list(itertools.islice(moved, len(shard.sources)))) for shard in each])
         if isinstance(copied.made, jax.Array)
         else copying.kept(copied.made)
         for copied, sharding, each in zip(leaves, shardings, shards, strict=True)
     ]
-
-
-def _place(copied: Copied, sharding: Sharding) -> Sharding:
-    result: Sharding = sharding if copied.key_impl is None else copying.of_key_data(sharding, copied.made.ndim)
-    return result
 
 
 def _array(copied: Copied, sharding: Sharding, shards: list[jax.Array]) -> jax.Array:

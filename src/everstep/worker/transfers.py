@@ -261,10 +261,10 @@ class Transfers:
         array: int,
         make: Callable[[], Stored],
         sources: Sequence[Future[Any]],
-        release: Callable[[], None] = lambda: None,
+        afterwards: Callable[[], None] = lambda: None,
         pool: ThreadPoolExecutor | None = None,
     ) -> None:
-        """Make an array once its sources are there, unless nobody wants it any more, and release them. Until then it has a placeholder."""
+        """Make an array once its sources are there, unless nobody wants it any more. Until then it has a placeholder."""
         result = Unmade()
         self._arrays.set(array, result)
 
@@ -277,7 +277,7 @@ class Transfers:
                 failure = xla.failure(error)
                 result.set_exception(failure)
             finally:
-                release()
+                afterwards()
             self._reporter.done(op, failure)
 
         when_done(sources, lambda: (pool or self._pool).submit(work))
