@@ -29,3 +29,36 @@ def test_whoever_listens_last(immunised: bool) -> None:
         [sys.executable, "-c", _PROGRAM.format(immunised=immunised)], capture_output=True, text=True, timeout=120, check=False
     )
     assert (result.returncode, result.stdout) == (0, "alive\n"), result.stderr[-2000:]
+
+
+_GREEDY = """
+import socket, threading
+from everstep.worker import coordination
+
+grabbed = []
+real = coordination._jax.get_distributed_runtime_service
+
+def started_late(address, **options):
+    \"\"\"Somebody wants that port just before it is there, and all others too.\"\"\"
+    host, port = address.split(":")
+    for number in (int(port), *[0] * 100):
+        other = socket.socket()
+        try:
+            other.bind((host, number))
+        except OSError:
+            continue
+        grabbed.append(other)
+    return real(address, **options)
+
+coordination._jax.get_distributed_runtime_service = started_late
+services = [coordination.Coordination() for _ in range(10)]
+assert len({service.open() for service in services}) == len(services)
+for service in services:
+    service.close()
+print(len(grabbed))
+"""
+
+
+def test_nobody_else_gets_the_port_before_it_listens() -> None:
+    result = subprocess.run([sys.executable, "-c", _GREEDY], capture_output=True, text=True, timeout=120, check=False)
+    assert (result.returncode, result.stdout) == (0, "1000\n"), result.stderr[-2000:]

@@ -22,6 +22,7 @@ from everstep.cli.errors import CommandError, UsageError
 from everstep.cli.options import HeadOptions
 from everstep.cli.rundirectory import RunDirectory, remove
 from everstep.launch.seam import Exit
+from everstep.launch.supervisor import telling_lines
 
 _CLEAN_SECONDS = 1.0  # for a worker that is cleaning up after a head that has died
 _STOP_SECONDS = 10.0  # for a head to end everything; then it is killed, and its workers end by themselves
@@ -112,7 +113,7 @@ class HeadProcess:
 
     def _log_tail(self) -> str:
         try:
-            lines = self._log.read_text(errors="replace").splitlines()[-20:]
+            lines = telling_lines(self._log.read_text(errors="replace"))
         except OSError:
             return ""
         return "".join(f"\n  head| {line}" for line in lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import faulthandler
 import logging
 import os
 import pathlib
@@ -243,4 +244,5 @@ def _log_to(path: pathlib.Path) -> None:
     file = logging.StreamHandler(log_file)
     file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     os.dup2(log_file.fileno(), sys.stderr.fileno())
+    faulthandler.enable()
     logging.basicConfig(level=logging.INFO, handlers=[file, screen])

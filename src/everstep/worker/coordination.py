@@ -15,7 +15,6 @@ from jaxlib import _jax
 _NEVER = 10**9  # seconds
 _INIT_SECONDS = 20
 _SHUTDOWN_SECONDS = 1
-_ATTEMPTS = 5
 
 
 def join(service: str) -> Any:
@@ -43,18 +42,16 @@ class Coordination:
         self._service: Any = None
 
     def open(self) -> str:
-        """Start it. Returns its address. Raises RuntimeError if no port can be had."""
-        for attempt in range(_ATTEMPTS):
-            self._port = _free_port()
+        """Start it. Returns its address. Raises OSError if no port can be had."""
+        # jaxlib ends the process (SIGSEGV) if the port is taken: it is held until the service, which may share it, has it.
+        with socket.socket() as holder:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            holder.bind(("127.0.0.1", 0))
+            self._port = int(holder.getsockname()[1])
             self._address = f"127.0.0.1:{self._port}"
-            try:
-                self._service = _jax.get_distributed_runtime_service(
-                    self._address, num_nodes=1, heartbeat_timeout=_NEVER, shutdown_timeout=_SHUTDOWN_SECONDS, recoverable=True
-                )
-                break
-            except RuntimeError:  # somebody else took the port
-                if attempt == _ATTEMPTS - 1:
-                    raise
+            self._service = _jax.get_distributed_runtime_service(
+                self._address, num_nodes=1, heartbeat_timeout=_NEVER, shutdown_timeout=_SHUTDOWN_SECONDS, recoverable=True
+            )
         self._ports.add(self._port)
         return self._address
 
@@ -74,8 +71,3 @@ class Coordination:
                 self.immunise()  # again: an agent may begin to listen a little after it has connected; and a world may be given up before
             with contextlib.suppress(Exception):
                 service.shutdown()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import faulthandler
 import gc
 import logging
 import os
@@ -342,6 +343,7 @@ def _break_up(world: World, endpoints: Sequence[str]) -> None:
     if not world.settle(_SETTLE_SECONDS):
         # A thread that everything else here waits for is stuck in XLA.
         log.critical("world %d is broken up, but this process can't get out of it, and ends", world.number)
+        faulthandler.dump_traceback()
         os._exit(_STUCK)
 
 
