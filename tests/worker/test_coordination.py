@@ -62,3 +62,33 @@ print(len(grabbed))
 def test_nobody_else_gets_the_port_before_it_listens() -> None:
     result = subprocess.run([sys.executable, "-c", _GREEDY], capture_output=True, text=True, timeout=120, check=False)
     assert (result.returncode, result.stdout) == (0, "1000\n"), result.stderr[-2000:]
+
+
+_MANY = """
+import threading
+from everstep.worker import coordination
+
+coordination._QUIET_SECONDS = 2.0
+
+def begin_and_end():
+    for _ in range(40):
+        service = coordination.Coordination()
+        service.open()
+        service.immunise()
+        service.close()
+
+threads = [threading.Thread(target=begin_and_end) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+for thread in threading.enumerate():
+    if isinstance(thread, threading.Timer):
+        thread.join()
+print("alive")
+"""
+
+
+def test_services_that_end_while_they_answer_do_not_end_the_process() -> None:
+    result = subprocess.run([sys.executable, "-c", _MANY], capture_output=True, text=True, timeout=120, check=False)
+    assert (result.returncode, result.stdout) == (0, "alive\n"), result.stderr[-2000:]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
+import os
 import signal
 
 from everstep.cli import options
@@ -27,10 +29,12 @@ def execute(arguments: argparse.Namespace) -> int:
     lifeline = Lifeline(arguments.lifeline)
     chosen = options.HeadOptions.of(arguments)
     directory = RunDirectory.of(chosen.name)
+    code = 0
     try:
         with directory.claim():
             asyncio.run(serve(chosen, directory, lifeline))
     except CommandError as error:
         lifeline.tell({"error": str(error), "exit_code": error.exit_code})
-        return error.exit_code
-    return 0
+        code = error.exit_code
+    logging.shutdown()
+    os._exit(code)  # not by way of C++'s own end: it would stop services of worlds that may still be answering (worker/coordination.py)

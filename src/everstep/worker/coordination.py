@@ -6,15 +6,23 @@ every worker joins as node 0 of a service for one node, with heartbeats that nev
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import socket
+import threading
 from typing import Any
 
 from jaxlib import _jax
 
+log = logging.getLogger(__name__)
+
 _NEVER = 10**9  # seconds
 _INIT_SECONDS = 20
 _SHUTDOWN_SECONDS = 1
+# So long after its last call a service is stopped. One that is just about to answer would end the process, as gRPC checks that it is not
+# stopped then (grpc_cq_begin_op in filter_stack_call.cc); and whoever has left the service gets an answer a moment later.
+_QUIET_SECONDS = 5.0
+
+_given_up: list[Any] = []
 
 
 def join(service: str) -> Any:
@@ -63,11 +71,16 @@ class Coordination:
         join(self._address).shutdown()
 
     def close(self) -> None:
-        """Stop it. Its world must be broken up or its workers gone."""
+        """Give it up: it is stopped a little later, or with the process. Its world must be broken up or its workers gone."""
         self._ports.discard(self._port)
         service, self._service = self._service, None
         if service is not None:
-            with contextlib.suppress(Exception):
+            try:
                 self.immunise()  # again: an agent may begin to listen a little after it has connected; and a world may be given up before
-            with contextlib.suppress(Exception):
-                service.shutdown()
+            except Exception as error:
+                _given_up.append(service)  # somebody may listen who would take the process along
+                log.info("the coordination service at %s is not stopped: %s", self._address, error)
+                return
+            timer = threading.Timer(_QUIET_SECONDS, service.shutdown)
+            timer.daemon = True
+            timer.start()
