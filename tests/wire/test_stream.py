@@ -70,6 +70,19 @@ def test_reading_and_writing_at_the_same_time() -> None:
     client.close()
 
 
+def test_pump_lets_them_be_silent() -> None:
+    """Whatever timeout there was while they were made."""
+    near, one = socket.socketpair()
+    other, far = socket.socketpair()
+    for end in (one, other):
+        end.settimeout(10)
+    pump(one, other)
+    assert (one.gettimeout(), other.gettimeout()) == (None, None)
+    near.close()
+    assert far.recv(1) == b""
+    far.close()
+
+
 def test_pump_carries_both_ways_and_ends_with_either_end() -> None:
     head, worker = CREDENTIALS
     server, client = pair(head, worker, HEAD)

@@ -65,7 +65,4 @@ class Door:
         (port,) = door.PORT.unpack(receive(caller, door.PORT.size))
         if port not in self._ports:
             raise ValueError(f"there is no coordination service at port {port}")
-        service = addresses.connect(addresses.join("127.0.0.1", port))
-        for end in (caller, service):
-            end.settimeout(None)  # agents say nothing for as long as all is well
-        pump(caller, service)
+        pump(caller, addresses.connect(addresses.join("127.0.0.1", port)))
