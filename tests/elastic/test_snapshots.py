@@ -88,6 +88,7 @@ logging.getLogger("everstep.elastic.copying").addHandler(handler)
 snapshots.save(1, [jax.device_put(host, split), jax.device_put(host, sharding(P(), 0)), jax.device_put(host, everywhere)])
 snapshots.save(2, [jax.device_put(host, split), jax.device_put(host, sharding(P(), 0)), jax.device_put(host, everywhere)])
 assert told == ["1 of 1 arrays lie on one slice only and can't be copied to another: its loss loses them"], told
+snapshots.wait()  # not at work when Python ends
 """,
     "not redundant": """
 snapshots = elastic.Snapshots(slices, redundant=False)

@@ -8,8 +8,9 @@ import sys
 import pytest
 
 _PROGRAM = """
-import time
+import threading, time
 from everstep.worker import coordination
+coordination._QUIET_SECONDS = 0.2
 service = coordination.Coordination()
 address = service.open()
 if {immunised}:
@@ -18,6 +19,9 @@ if {immunised}:
 agent = coordination.join(address)  # listens last
 time.sleep(0.2)  # it begins to listen in a thread of its own, and nothing tells when
 service.close()
+for thread in threading.enumerate():
+    if isinstance(thread, threading.Timer):
+        thread.join()  # it stops the service
 time.sleep(2)  # so long it would take to hear of the end, and to die of it
 print("alive")
 """

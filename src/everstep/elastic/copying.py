@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 import jax
@@ -16,6 +14,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from everstep.elastic.once import Once
 from everstep.elastic.slices import Slice
 
 log = logging.getLogger(__name__)
@@ -44,8 +43,7 @@ class Copied:
             yield boxes[shard.device], shard.device, shard.data
         if self.beside is not None:
             for shard in self.beside.addressable_shards:
-                if shard.device in self.holds:
-                    yield boxes[self.holds[shard.device]], shard.device, shard.data
+                yield boxes[self.holds[shard.device]], shard.device, shard.data
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,8 +76,7 @@ class Copier:
         """slices: what lies on one of them only is copied to the next one, too. None given: nothing is."""
         self._memory_kind = memory_kind
         self._slices = slices
-        self._lock = threading.Lock()
-        self._plans: dict[Any, Future[list[_Program]]] = {}
+        self._plans: Once[list[_Program]] = Once()
 
     def prepare(self, leaves: Sequence[Any]) -> None:
         """Compile what copying these takes: arrays, or jax.ShapeDtypeStruct with shardings."""
@@ -97,19 +94,7 @@ class Copier:
 
     def _plan(self, arrays: Sequence[Any]) -> list[_Program]:
         layout = tuple((array.shape, array.dtype, array.sharding) for array in arrays)
-        with self._lock:
-            plan = self._plans.get(layout)
-            is_new = plan is None
-            if plan is None:
-                plan = self._plans[layout] = Future()
-        if is_new:  # compiled without the lock: a save of another layout does not wait for it
-            try:
-                plan.set_result(self._made(arrays))
-            except BaseException as error:
-                with self._lock:
-                    del self._plans[layout]
-                plan.set_exception(error)
-        return plan.result()
+        return self._plans.get(layout, lambda: self._made(arrays))
 
     def _made(self, arrays: Sequence[Any]) -> list[_Program]:
         by_devices: dict[tuple[jax.Device, ...], list[int]] = {}

@@ -6,11 +6,11 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 import jax
 
+from everstep.elastic.once import Once
 from everstep.elastic.slices import Slice, Slices
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Programs(Generic[T]):
         self._most = most
         self._lock = threading.Lock()
         self._making = threading.Lock()
-        self._made: dict[tuple[int, ...], Future[T]] = {}
+        self._made: Once[T] = Once()
         self._warming: threading.Thread | None = None
         self._closed = False
 
@@ -78,21 +78,11 @@ class Programs(Generic[T]):
                 log.info("can't be made for slices %s: %s", [each.index for each in choice], error)
 
     def _get(self, devices: list[jax.Device]) -> T:
-        key = tuple(device.id for device in devices)
-        with self._lock:
-            future = self._made.get(key)
-            mine = future is None
-            if future is None:
-                future = self._made[key] = Future()
-        if mine:
-            try:
-                with self._making:
-                    future.set_result(self._make(devices))
-            except BaseException as error:
-                with self._lock:
-                    del self._made[key]
-                future.set_exception(error)
-        return future.result()
+        def make() -> T:
+            with self._making:
+                return self._make(devices)
+
+        return self._made.get(tuple(device.id for device in devices), make)
 
 
 def _choices(slices: Sequence[Slice], lost: int) -> Iterable[Sequence[Slice]]:

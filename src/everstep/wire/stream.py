@@ -111,6 +111,7 @@ def pump(one: Stream | socket.socket, other: Stream | socket.socket) -> None:
 
     ended: list[object] = []
     lock = threading.Lock()
+    for end in (one, other):
+        end.settimeout(None)  # they may be silent for as long as all is well
     for ends in ((one, other), (other, one)):
-        ends[0].settimeout(None)  # they may be silent for as long as all is well
         threading.Thread(target=carry, args=ends, name="pump", daemon=True).start()

@@ -22,7 +22,7 @@ _SHUTDOWN_SECONDS = 1
 # stopped then (grpc_cq_begin_op in filter_stack_call.cc); and whoever has left the service gets an answer a moment later.
 _QUIET_SECONDS = 5.0
 
-_given_up: list[Any] = []
+_given_up: list[Any] = []  # services that must not be stopped: kept, as their end would stop them
 
 
 def join(service: str) -> Any:
