@@ -10,7 +10,7 @@ import pytest
 _PROGRAM = """
 import threading, time
 from everstep.worker import coordination
-coordination._QUIET_SECONDS = 0.2
+coordination._QUIET_SECONDS = 2.0
 service = coordination.Coordination()
 address = service.open()
 if {immunised}:
