@@ -14,8 +14,9 @@ from everstep.wire import frames
 from everstep.wire.errors import Code, Failure
 from everstep.worker import gloo
 from everstep.worker.completions import Completions
+from everstep.worker.execution import Execution
 from everstep.worker.reports import Reporter
-from everstep.worker.world import Execution, World, Worlds
+from everstep.worker.world import World, Worlds
 
 
 class StuckToken:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from everstep.wire.errors import Failure
 from everstep.worker import xla
-from everstep.worker.world import Execution, World
+from everstep.worker.execution import Execution
+from everstep.worker.world import World
 
 _Queue = queue.SimpleQueue[Execution | None]
 

@@ -15,7 +15,8 @@ from jaxlib import lapack, xla_client
 
 from everstep.wire import channel_pb2 as wire
 from everstep.worker import coordination, gloo, xla
-from everstep.worker.world import Execution, Placement, World
+from everstep.worker.execution import Execution
+from everstep.worker.world import Placement, World
 
 _COMBINER = "cpu-all-reduce-combiner"
 _TOPOLOGY_MINUTES = 1

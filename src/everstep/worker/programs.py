@@ -13,8 +13,9 @@ from everstep.wire.errors import Failure, invalid, unimplemented
 from everstep.worker import hlo, xla
 from everstep.worker.arrays import Stored
 from everstep.worker.callbacks import Callbacks, Function
+from everstep.worker.execution import Execution
 from everstep.worker.reports import Reporter
-from everstep.worker.world import Execution, Placement, World
+from everstep.worker.world import Placement, World
 
 _CALLBACKS = "everstep.host_callbacks"  # attribute of a module: ids of its host callbacks, in the order of their indices
 
