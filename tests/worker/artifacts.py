@@ -91,6 +91,7 @@ def make() -> dict[str, tuple[bytes, bytes, int]]:
         wide = jnp.zeros((2 * partitions, 2), jnp.float32)
         total = jax.jit(lambda x: (x * 2, x.sum()), in_shardings=split, out_shardings=(split, replicated))
         add(f"sum{partitions}", total.lower(wide), partitions)
+        add(f"twice{partitions}", jax.jit(lambda x: x * 2, in_shardings=split, out_shardings=split).lower(wide), partitions)
         mesh = split.mesh
         sums = jax.shard_map(lambda x, y: (jax.lax.psum(x, "x"), jax.lax.psum(y, "x")), mesh=mesh, in_specs=P("x"), out_specs=P())
         add(f"twosums{partitions}", jax.jit(sums).lower(wide, wide), partitions)

@@ -36,7 +36,7 @@ class Stored:
     Strings are held on the host, as the bytes they came in.
     """
 
-    __slots__ = ("_shards", "dtype", "local", "memory_kind", "nbytes", "readers", "whole", "world")
+    __slots__ = ("_shards", "dtype", "local", "made_by", "memory_kind", "nbytes", "read_by", "readers", "whole", "world")
 
     def __init__(self, dtype: str, memory_kind: str | None, world: World | None, nbytes: int) -> None:
         self.dtype = dtype
@@ -44,6 +44,7 @@ class Stored:
         self.world = world  # whose client the buffers belong to
         self.nbytes = nbytes
         self.readers: tuple[Readers, ...] = (Readers(),)
+        self.made_by = self.read_by = 0  # numbers of executions; read_by is the latest that took its turn. 0 if there is none in this world
         self.whole: xla.Buffer = None
         self.local: Locals | None = None
         self._shards: dict[int, Any] | None = None
@@ -110,6 +111,8 @@ class Stored:
         first = buffers[0]
         whole = xla.join(xla.Aval(first.shape, first.dtype), local.sharding(self.memory_kind), buffers)
         if len(buffers) == len(self.shards):  # all there is: keep it in this form
+            if self.world is not world:
+                self.made_by = self.read_by = 0
             self.whole, self.local, self.world = whole, local, world
             self._shards = None
         return whole

@@ -15,14 +15,13 @@ from jaxlib import lapack, xla_client
 
 from everstep.wire import channel_pb2 as wire
 from everstep.worker import coordination, gloo, xla
-from everstep.worker.execution import Execution
 from everstep.worker.world import Placement, World
 
 _COMBINER = "cpu-all-reduce-combiner"
 _TOPOLOGY_MINUTES = 1
 
 # Before 0.12 XLA gives each of its threads to whichever program comes first, and two programs over the same devices, each with some of the
-# threads it needs, wait for each other for ever.
+# threads it needs, wait for each other for ever. There even the call that starts a program waits for a thread.
 _ONE_AT_A_TIME = xla.VERSION < (0, 12)
 
 _WARM_UP = """
@@ -80,6 +79,8 @@ def _make_client(devices: int) -> xla.Client:
 
 
 class CpuWorld(World):
+    can_follow = not _ONE_AT_A_TIME
+
     def __init__(self, number: int, devices: int, host: str, keep_combiner: bool) -> None:
         super().__init__(number)
         self._count = devices
@@ -88,7 +89,6 @@ class CpuWorld(World):
         self._agent: Any = None
         self._collectives: Any = None
         self._endpoints: list[str] = []
-        self._running: dict[int, Execution] = {}  # the last program over several devices, by the program's ids of these
 
     def connect(self, service: str) -> list[str]:
         self._agent = coordination.join(service)
@@ -127,7 +127,6 @@ class CpuWorld(World):
 
     def close(self) -> None:
         # The agent stays with the client: dropping it early breaks cliques that form later.
-        self._running.clear()
         self._placements.clear()
         self._locals.clear()
         self.devices = {}
@@ -145,25 +144,7 @@ class CpuWorld(World):
             debug = options.executable_build_options.debug_options
             debug.xla_disable_hlo_passes = ",".join(filter(None, (debug.xla_disable_hlo_passes, _COMBINER)))
 
-    def must_wait(self, placement: Placement) -> bool:
-        return _takes_turns(placement) and any(device in self._running for device in placement.local.devices)
-
-    def wait_to_launch(self, placement: Placement) -> None:
-        if self.must_wait(placement):
-            for device in placement.local.devices:
-                if device in self._running:
-                    self._running.pop(device).ended.wait()
-
-    def launched(self, placement: Placement, execution: Execution) -> None:
-        super().launched(placement, execution)
-        if _takes_turns(placement):
-            self._running.update(dict.fromkeys(execution.devices, execution))
-
-
-def _takes_turns(placement: Placement) -> bool:
-    """Whether a program must have ended before the next such one is started on its devices.
-
-    XLA keeps no order between programs on one device that don't depend on each other. If they span workers and each worker takes another
-    one first, they wait for each other for ever.
-    """
-    return placement.spans_workers or (_ONE_AT_A_TIME and len(placement.local.devices) > 1)
+    def takes_turns(self, placement: Placement, meets: bool) -> bool:
+        if _ONE_AT_A_TIME:
+            return placement.spans_workers or len(placement.local.devices) > 1
+        return placement.spans_workers and meets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,15 @@ if TYPE_CHECKING:
     from everstep.worker.world import World
 
 
+_numbers = itertools.count(1)
+
+
 class Execution:
-    """A program that has been started. It ends once: when XLA says so, or when its world is given up."""
+    """A program that has been started. It ends once: when XLA says so, or when its world is given up. No two have the same number."""
 
     def __init__(self, world: World, devices: tuple[int, ...], token: Any) -> None:
         """devices: those of this worker. token: what XLA tells its end by."""
+        self.number = next(_numbers)
         self.world = world
         self.devices = devices
         self.token = token

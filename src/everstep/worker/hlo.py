@@ -28,6 +28,9 @@ _SHAPE_LAYOUT = 5
 _CALLBACK_TARGETS = {b"xla_ffi_python_cpu_callback", b"xla_ffi_python_gpu_callback"}
 _CALLBACK_INDEX = re.compile(rb"index = (\d+)")
 
+# The opcode of an instruction: its field 2, with the size before it.
+_COLLECTIVE = re.compile(rb"\x12.(all-|collective-|ragged-all-|reduce-scatter|send|recv)", re.DOTALL)
+
 _TUPLE = 13
 _TYPES = {  # xla.PrimitiveType
     1: "pred",
@@ -138,6 +141,11 @@ def callback_results(module: bytes) -> dict[int, tuple[Result, ...]]:
             if fields.get(_INSTRUCTION_TARGET) in _CALLBACK_TARGETS and index is not None:
                 found[int(index[1])] = tuple(_results(_bytes(fields.get(_INSTRUCTION_SHAPE))))
     return found
+
+
+def has_collectives(module: bytes) -> bool:
+    """Whether an xla.HloModuleProto has an operation in which devices wait for each other. Says yes when in doubt."""
+    return _COLLECTIVE.search(module) is not None
 
 
 def _results(shape: bytes) -> Iterator[Result]:

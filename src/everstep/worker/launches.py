@@ -79,7 +79,7 @@ class Launches:
                 pending.append(loaded.program)
             program = None if pending else loaded.program.result()
             keep = self._kept(message, loaded.program)
-            if program is not None and not program.callbacks and self._may_start(program, arguments, loaded, before):  # type: ignore[arg-type]
+            if program is not None and not program.callbacks and self._may_start(program, arguments, keep, loaded, before):  # type: ignore[arg-type]
                 self.started = max(self.started, op)
                 results, execution = program.run(arguments, keep)  # type: ignore[arg-type]  # none is pending
                 for array, result in zip(message.results, results, strict=True):
@@ -127,13 +127,15 @@ class Launches:
         held = self._arrays.held(message.arguments, indices)
         return {*message.keep_arguments, *held} if held or message.keep_arguments else ()
 
-    def _may_start(self, program: Program, arguments: Sequence[Stored], loaded: Loaded, before: Sequence[threading.Event]) -> bool:
+    def _may_start(
+        self, program: Program, arguments: Sequence[Stored], keep: Collection[int], loaded: Loaded, before: Sequence[threading.Event]
+    ) -> bool:
         """Whether it may start at once: it will not wait itself and, if it is a gang, none waits before it."""
         if not loaded.is_gang:
             return not program.must_adopt(arguments)
-        if program.placement.spans_workers and not all(event.is_set() for event in before):
+        if program.waits_for_peers and not all(event.is_set() for event in before):
             return False
-        return self._gangs_put == self._gangs_done and not program.must_wait(arguments)
+        return self._gangs_put == self._gangs_done and not program.must_wait(arguments, keep)
 
     def _ended(self, op: int, failure: Failure | None) -> None:
         self._not_alone(op)
@@ -147,7 +149,7 @@ class Launches:
         while True:
             launch = self._gangs.get()
             _await(launch.program, *launch.arguments)
-            if launch.program.exception() is None and launch.program.result().placement.spans_workers:
+            if launch.program.exception() is None and launch.program.result().waits_for_peers:
                 # While it waits for its peers it may hold all of XLA's threads. A peer may still want what those before it make.
                 for event in launch.before:
                     event.wait()
@@ -176,6 +178,7 @@ class Launches:
         try:
             program = launch.program.result()
             arguments = [each.result() if isinstance(each, Future) else each for each in launch.arguments]
+            program.await_turn(arguments, launch.keep)
             self.started = max(self.started, launch.op)
             failing = functools.partial(self._reporter.done, launch.op, running=True)
             results, execution = program.run(arguments, launch.keep, failing)

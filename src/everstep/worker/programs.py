@@ -32,15 +32,22 @@ class Program:
         donated: Collection[int],
         callbacks: Sequence[Function],
     ) -> None:
-        """outputs: what each device holds of each result. callbacks: stand for the host callbacks it may call."""
+        """outputs: what each device holds of each result. callbacks: stand for the host callbacks it may call.
+
+        meets: its devices may wait for each other.
+        """
+        module = xla.program_shape(executable)[1]
         self.name = name
         self.placement = placement
         self.executable = executable
         self.callbacks = tuple(callbacks)
         if callbacks:
-            results = hlo.callback_results(xla.program_shape(executable)[1])
+            results = hlo.callback_results(module)
             for index, callback in enumerate(callbacks):
                 callback.results = results.get(index)
+        self.meets = bool(callbacks) or hlo.has_collectives(module)
+        self._takes_turns = placement.world.takes_turns(placement, self.meets)
+        self._may_follow = placement.world.can_follow and not callbacks
         self.donated = frozenset(donated)
         local = placement.local
         self._outputs = [(output.dtype, output.memory_kind or None, _shard_bytes(output, len(local.devices))) for output in outputs]
@@ -53,9 +60,19 @@ class Program:
             raise unimplemented("this jaxlib can't serialize programs with host callbacks over several devices")
         return bytes(self.executable.serialize())
 
-    def must_wait(self, arguments: Sequence[Stored]) -> bool:
-        """Whether `run` would have to wait for another program to end."""
-        return self.placement.world.must_wait(self.placement) or self.must_adopt(arguments)
+    @property
+    def waits_for_peers(self) -> bool:
+        """Whether its devices may wait for those of other workers."""
+        return self.meets and self.placement.spans_workers
+
+    def must_wait(self, arguments: Sequence[Stored], keep: Collection[int]) -> bool:
+        """Whether another program must end before it can be started."""
+        return bool(self._before(arguments, keep)) or self.must_adopt(arguments)
+
+    def await_turn(self, arguments: Sequence[Stored], keep: Collection[int]) -> None:
+        """Wait until those have ended that must have before `run`."""
+        for execution in self._before(arguments, keep):
+            execution.ended.wait()
 
     def must_adopt(self, arguments: Sequence[Stored]) -> bool:
         """Whether an argument is still to be computed by a program of another world, without which it can't be taken over."""
@@ -65,7 +82,7 @@ class Program:
     def run(
         self, arguments: Sequence[Stored], keep: Collection[int], failing: Callable[[Failure], None] | None = None
     ) -> tuple[list[Stored], Execution]:
-        """Start it. Returns the results, which may be long in coming, and what ends when they are there.
+        """Start it: it must be its turn. Returns the results, which may be long in coming, and what ends when they are there.
 
         keep: indices of arguments whose memory it must not take over. failing: called when a host callback has failed on one device of a
         program that spans workers: the others may be waiting for that device, and for ever. Raises Failure, errors of XLA.
@@ -83,8 +100,6 @@ class Program:
         for index in keep:
             if index in self.donated:
                 joined[index] = self._copy(joined[index], arguments[index].memory_kind)
-        world.wait_to_launch(self.placement)
-        world.check()
         if self.placement.spans_workers:  # and no other run of it is under way
             for callback in self.callbacks:
                 callback.on_failure = failing
@@ -95,12 +110,24 @@ class Program:
         finally:
             world.launching.discard(me)
         execution = Execution(world, local.devices, results.consume_token())
-        world.launched(self.placement, execution)
+        world.executions.add(execution)
         wholes = results.consume_with_handlers(self._handlers)
         stored_results = [
             Stored.of_whole(dtype, kind, local, whole, size) for (dtype, kind, size), whole in zip(self._outputs, wholes, strict=True)
         ]
+        if not self.callbacks:  # nothing follows those
+            for result in stored_results:
+                result.made_by = execution.number
+        if self._takes_turns:
+            world.turns.started(execution, () if self.callbacks else arguments)
         return stored_results, execution
+
+    def _before(self, arguments: Sequence[Stored], keep: Collection[int]) -> list[Execution]:
+        """What must have ended before it is started."""
+        if not self._takes_turns:
+            return []
+        local = self.placement.local
+        return local.world.turns.before(local.devices, arguments, self.donated.difference(keep), may_follow=self._may_follow)
 
     def _copy(self, whole: xla.Buffer, memory_kind: str | None) -> xla.Buffer:
         """Shard by shard: XLA takes the result of a program that spans workers for an array on all their devices."""

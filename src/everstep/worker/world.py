@@ -24,6 +24,7 @@ from everstep.wire.errors import Code, Failure, invalid
 from everstep.worker import xla
 from everstep.worker.execution import Execution
 from everstep.worker.reports import Reporter
+from everstep.worker.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,12 @@ class Placement:
 
 
 class World(abc.ABC):
-    """One world, as one of its workers sees it. `connect`, `build` and `break_up` may run at the same time, each in a thread."""
+    """One world, as one of its workers sees it. `connect`, `build` and `break_up` may run at the same time, each in a thread.
+
+    can_follow: a program may be started before that has ended which makes its arguments.
+    """
+
+    can_follow = True
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -75,6 +81,7 @@ class World(abc.ABC):
         self.devices: dict[int, xla.Device] = {}  # the client's devices by the program's ids
         self.local: frozenset[int] = frozenset()  # ids of this worker's own
         self.executions: set[Execution] = set()  # that have not ended
+        self.turns = Turns()
         self.launching: set[int] = set()  # threads that are within XLA, starting a program
         self._placements: dict[tuple[int, ...], Placement] = {}
         self._locals: dict[tuple[int, ...], Locals] = {}
@@ -103,16 +110,9 @@ class World(abc.ABC):
     def tune(self, options: xla.Options, spans_workers: bool) -> None:
         """Change the compile options of a program as this hardware needs it."""
 
-    def must_wait(self, placement: Placement) -> bool:
-        """Whether a program there can't be started before another has ended."""
+    def takes_turns(self, placement: Placement, meets: bool) -> bool:
+        """Whether a program there must be kept in one order with others. meets: its devices may wait for each other."""
         return False
-
-    def wait_to_launch(self, placement: Placement) -> None:  # noqa: B027 - most have nothing to wait for
-        """Wait for that."""
-
-    def launched(self, placement: Placement, execution: Execution) -> None:
-        """A program was started there."""
-        self.executions.add(execution)
 
     def settle(self, seconds: float) -> bool:
         """Wait until nothing runs or is being started. Whether that came to be."""
@@ -249,6 +249,7 @@ class Worlds:
             if world.broken is not None:
                 self._stuck.append(world)  # its end would wait for what is stuck in it, with Python's lock held
                 return
+        world.turns.clear()
         world.close()
         # What is left of it hangs together in circles (futures, errors with their tracebacks), and holds XLA's client with all its threads.
         # Python looks for such circles seldom. What lies in one may keep another, so more than once.

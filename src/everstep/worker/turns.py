@@ -1,0 +1,53 @@
+"""In which order programs run whose devices wait for each other: in one order on all their devices, that of their start."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from everstep.worker.arrays import Stored
+from everstep.worker.execution import Execution
+
+
+class Turns:
+    """Of the programs of one world.
+
+    XLA on CPU keeps no order between programs on one device that don't depend on each other. If each worker takes another one first, they
+    wait for each other for ever. So one is started when that before it has ended, or at once if it depends on that: XLA begins a program
+    when its arguments are there, and takes over an argument's memory when those that read it have ended.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[int, Execution] = {}  # the latest one, by the program's ids of its devices
+
+    def before(
+        self, devices: Sequence[int], arguments: Sequence[Stored], overwritten: Collection[int], *, may_follow: bool
+    ) -> list[Execution]:
+        """What must have ended before a program on these devices of this worker is started.
+
+        overwritten: indices of the arguments whose memory it takes over. may_follow: it may be started before what it depends on has ended.
+        """
+        latest = dict.fromkeys(self._last[device] for device in devices if device in self._last)
+        running = [execution for execution in latest if not execution.ended.is_set()]
+        if not may_follow:
+            return running
+        return [execution for execution in running if not _depends(execution, arguments, overwritten)]
+
+    def started(self, execution: Execution, arguments: Sequence[Stored]) -> None:
+        """A program was. arguments: by which others that overwrite them may follow it."""
+        self._last.update(dict.fromkeys(execution.devices, execution))
+        for stored in arguments:
+            stored.read_by = execution.number
+
+    def clear(self) -> None:
+        """Nothing is started any more."""
+        self._last.clear()
+
+
+def _depends(execution: Execution, arguments: Sequence[Stored], overwritten: Collection[int]) -> bool:
+    """Whether XLA will not begin a program with these arguments on any device before this has ended there."""
+    number = execution.number
+    if any(stored.made_by == number for stored in arguments):
+        return True
+    # What no program of this world has made may be memory that its client does not own: it would be copied, without waiting.
+    overwritten_ones = (arguments[index] for index in overwritten)
+    return any(stored.read_by == number and stored.made_by and stored.world is execution.world for stored in overwritten_ones)
