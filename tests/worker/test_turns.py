@@ -13,7 +13,7 @@ import pytest
 from harness import Head, Peer
 
 from everstep.wire import channel_pb2 as wire
-from everstep.worker.turns import Turns
+from everstep.worker.turns import _AHEAD, Turns
 from everstep.worker.xla import VERSION
 
 ONES = np.ones((2, 2), np.float32)
@@ -107,6 +107,17 @@ def test_each_device_counts() -> None:
     assert scene.before(made_by_one) == [two]
     assert scene.before(made_by_one, made_by_two) == []
     assert scene.before(made_by_two, devices=(1, 2)) == []
+
+
+def test_not_too_many_are_ahead() -> None:
+    scene = Scene()
+    first, result = scene.run()
+    for _ in range(_AHEAD - 1):
+        assert scene.before(result) == []
+        _, result = scene.run(result)
+    assert scene.before(result) == [first]
+    first.is_over = True
+    assert scene.before(result) == []
 
 
 def test_some_may_not_follow() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Sequence
 
 from everstep.worker.arrays import Stored
 from everstep.worker.execution import Execution
+
+_AHEAD = 8  # so many are started and have not ended; XLA would make the 33rd wait within its call
 
 
 class Turns:
@@ -18,6 +21,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._last: dict[int, Execution] = {}  # the latest one, by the program's ids of its devices
+        self._recent: deque[Execution] = deque(maxlen=_AHEAD)
 
     def before(
         self, devices: Sequence[int], arguments: Sequence[Stored], overwritten: Collection[int], *, may_follow: bool
@@ -30,17 +34,22 @@ class Turns:
         running = [execution for execution in latest if not execution.ended.is_set()]
         if not may_follow:
             return running
-        return [execution for execution in running if not _depends(execution, arguments, overwritten)]
+        waits = [execution for execution in running if not _depends(execution, arguments, overwritten)]
+        if len(self._recent) == _AHEAD and not self._recent[0].ended.is_set():
+            waits.append(self._recent[0])
+        return waits
 
     def started(self, execution: Execution, arguments: Sequence[Stored]) -> None:
         """A program was. arguments: by which others that overwrite them may follow it."""
         self._last.update(dict.fromkeys(execution.devices, execution))
+        self._recent.append(execution)
         for stored in arguments:
             stored.read_by = execution.number
 
     def clear(self) -> None:
         """Nothing is started any more."""
         self._last.clear()
+        self._recent.clear()
 
 
 def _depends(execution: Execution, arguments: Sequence[Stored], overwritten: Collection[int]) -> bool:
