@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,25 @@ import numpy as np
 from everstep.wire import bulk, dtypes
 from everstep.wire.errors import invalid
 
-Content = bytes | memoryview | mmap.mmap
+_MEMORY = "/dev/shm/"
+
+
+class File(mmap.mmap):
+    """A file's content. may_stay: it lies in memory, and the filesystem there has room enough for it to stay as long as an array lives."""
+
+    may_stay = False
+
+    @staticmethod
+    def open(path: str, size: int) -> File:
+        """Raises OSError, ValueError if it is not that large."""
+        with open(path, "rb") as file:
+            content = File(file.fileno(), size, prot=mmap.PROT_READ)
+            room = os.fstatvfs(file.fileno())
+            content.may_stay = path.startswith(_MEMORY) and 2 * room.f_bavail > room.f_blocks
+            return content
+
+
+Content = bytes | memoryview | File
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:

@@ -90,8 +90,7 @@ class Transfers:
 
     def _content(self, source: wire.Source) -> hostdata.Content:
         if source.path:
-            with open(source.path, "rb") as file:
-                return mmap.mmap(file.fileno(), source.size, prot=mmap.PROT_READ) if source.size else b""
+            return hostdata.File.open(source.path, source.size) if source.size else b""
         if not source.HasField("bulk"):
             return source.inline
         return self._client(source.bulk).get(source.bulk.address, source.bulk.key)
@@ -300,8 +299,10 @@ def _put(world: World, message: wire.Put, contents: Sequence[hostdata.Content]) 
         strides = tuple(shard.byte_strides) if shard.has_strides else None
         shape = hostdata.held_shape(message.dtype, message.shape)
         array = hostdata.host_array(content, hostdata.numpy_dtype(message.dtype), shape, strides)
+        # Nobody writes to the file any more: the device may have it as its memory, and need not copy.
+        place = xla.give if isinstance(content, hostdata.File) and content.may_stay and array.flags.c_contiguous else xla.put
         for device in shard.devices:
-            shards[device] = xla.put(array, world.device(device), kind)
+            shards[device] = place(array, world.device(device), kind)
     return Stored.of_shards(message.dtype, kind, world, shards)
 
 
