@@ -12,6 +12,7 @@ from everstep.wire import addresses, door, frames
 from everstep.wire import channel_pb2 as wire
 from everstep.wire.credentials import Credentials
 from everstep.wire.stream import Stream
+from everstep.worker import xla
 from everstep.worker.arrays import Arrays
 from everstep.worker.executor import Executor
 from everstep.worker.faults import FAULTS
@@ -107,6 +108,7 @@ def beat(reporter: Reporter, arrays: Arrays, executor: Executor, interval: float
         while not stop.is_set():
             heartbeat = wire.Heartbeat(arrays=len(arrays), bytes=arrays.nbytes(), programs=executor.programs(), started=executor.started)
             reporter.send(wire.ToHead(heartbeat=heartbeat))
+            xla.take_back()
             stop.wait(interval)
 
     threading.Thread(target=run, name="heartbeat", daemon=True).start()

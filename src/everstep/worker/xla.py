@@ -104,8 +104,14 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def give(content: np.ndarray[Any, Any], device: Device, memory_kind: str | None) -> Buffer:
-    """Let the device have it, without a copy where it can. Nobody may write to it any more."""
+    """Let the device have it, without a copy where it can. Nobody may write to it any more. See `take_back`."""
+    take_back()
     return _put(content, device, memory_kind, _jax.HostBufferSemantics.ZERO_COPY)
+
+
+def take_back() -> None:
+    """Free what devices were given and don't need any more: jaxlib only does it when asked, or when Python looks for garbage."""
+    _jax.collect_garbage()
 
 
 def _put(content: np.ndarray[Any, Any], device: Device, memory_kind: str | None, semantics: Any) -> Buffer:
