@@ -31,11 +31,16 @@ def memory() -> Iterator[pathlib.Path]:
         yield path
 
 
-def put(head: Head, path: pathlib.Path, devices: list[int], strides: tuple[int, ...] = ()) -> int:
-    array = head.number()
+def put(head: Head, path: pathlib.Path, devices: list[int], strides: tuple[int, ...] = (), *, late: bool = False) -> int:
+    """late: the file is told of after the command."""
+    array, buffer = head.number(), head.number()
     data = wire.Source(path=str(path), size=CONTENT.nbytes)
-    shard = wire.HostShard(devices=devices, data=data, byte_strides=strides, has_strides=bool(strides))
-    head.ask(head.peers[:1], put=wire.Put(array=array, dtype="f32", shape=CONTENT.shape, shards=[shard]))
+    where = {"buffer": buffer} if late else {"data": data}
+    shard = wire.HostShard(devices=devices, byte_strides=strides, has_strides=bool(strides), **where)
+    sent = head.send(head.peers[:1], put=wire.Put(array=array, dtype="f32", shape=CONTENT.shape, shards=[shard]))
+    if late:
+        head.peers[0].send(0, buffer_ready=wire.BufferReady(buffer=buffer, data=data))
+    head.reports(sent)
     return array
 
 
@@ -43,9 +48,10 @@ def is_mapped(head: Head, path: pathlib.Path) -> bool:
     return str(path) in pathlib.Path(f"/proc/{head.peers[0].process.pid}/maps").read_text()
 
 
-def test_a_file_becomes_memory_of_devices(solo: Head, memory: pathlib.Path) -> None:
+@pytest.mark.parametrize("late", [False, True], ids=["there", "awaited"])
+def test_a_file_becomes_memory_of_devices(solo: Head, memory: pathlib.Path, late: bool) -> None:
     peer = solo.peers[0]
-    array = put(solo, memory, list(peer.devices))
+    array = put(solo, memory, list(peer.devices), late=late)
     with memory.open("r+b") as file:
         file.write(np.float32(-1).tobytes())
     memory.unlink()

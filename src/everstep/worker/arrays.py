@@ -275,6 +275,8 @@ def when_done(futures: Sequence[Future[Any]], action: Callable[[], object]) -> N
         return
     lock = threading.Lock()
     left = len(pending)
+    # Futures keep their callbacks, and what is to be done often knows the futures: once done it lets go of them, and of the arrays in them.
+    to_do = [action]
 
     def one_less(_: Future[Any]) -> None:
         nonlocal left
@@ -282,7 +284,7 @@ def when_done(futures: Sequence[Future[Any]], action: Callable[[], object]) -> N
             left -= 1
             last = left == 0
         if last:
-            action()
+            to_do.pop()()
 
     for future in pending:
         future.add_done_callback(one_less)
