@@ -90,6 +90,13 @@ def test_no_file_is_long(path: pathlib.Path) -> None:
     assert len(path.read_text().splitlines()) <= LONGEST_FILE
 
 
+def test_nor_is_one_beside_the_source() -> None:
+    root = pathlib.Path(__file__).parent.parent
+    beside = [path for room in ("tests", "tools", "benchmarks", "examples") for path in (root / room).rglob("*.py")]
+    assert beside
+    assert [str(path.relative_to(root)) for path in beside if len(path.read_text().splitlines()) > LONGEST_FILE] == []
+
+
 def test_no_file_has_a_vague_name() -> None:
     assert [name(path) for path in FILES if path.stem in VAGUE_NAMES or path.parent.name in VAGUE_NAMES] == []
 
