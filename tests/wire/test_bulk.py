@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
+import queue
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 from everstep.wire import bulk
+from everstep.wire.bulk import protocol
 from everstep.wire.credentials import Credentials
 from everstep.wire.errors import Code, Failure, invalid
 
@@ -147,6 +150,28 @@ def test_abandon(server: bulk.Server, client: bulk.Client, place: Place) -> None
     assert [failure.message for failure in caught] == ["never mind"]
     place.release.set()
     assert client.get(server.address, "two") == b"onetwo"
+
+
+@pytest.mark.parametrize("size", [3, 50_000_000])
+def test_what_is_lent_is_given_back_when_it_is_sent_or_nobody_wants_it(tmp_path: pathlib.Path, size: int) -> None:
+    content = np.ones(size, np.uint8)
+    references = sys.getrefcount(content)
+    back: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def provide(_: str) -> bulk.Lent:
+        return bulk.Lent((content.data,), lambda: back.put(sys.getrefcount(content)))
+
+    server = bulk.Server(f"unix:{tmp_path}/socket", Credentials(TOKEN), provide)
+    client = bulk.Client(Credentials(TOKEN))
+    assert len(client.get(server.address, "x")) == size
+    assert back.get(timeout=30) == references
+    with socket.socket(socket.AF_UNIX) as sock:  # one that hangs up instead of reading
+        sock.connect(f"{tmp_path}/socket")
+        sock.sendall(protocol.MAGIC + protocol.TOKEN.pack(len(TOKEN)) + TOKEN.encode() + protocol.REQUEST.pack(protocol.GET, 1) + b"x")
+        assert protocol.read_answer(sock) == 0
+    assert back.get(timeout=30) == references
+    client.close()
+    server.close()
 
 
 def test_requests_that_wait_for_their_turn(tmp_path: pathlib.Path) -> None:

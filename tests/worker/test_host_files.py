@@ -98,7 +98,7 @@ def test_another_layout_is_copied(solo: Head, memory: pathlib.Path) -> None:
     np.testing.assert_array_equal(content, CONTENT.reshape(512, 1024).T)
 
 
-@pytest.mark.parametrize(("free", "stays"), [(60, True), (40, False)])
+@pytest.mark.parametrize(("free", "stays"), [(80, True), (70, False)])
 def test_what_leaves_too_little_room_is_copied(memory: pathlib.Path, monkeypatch: pytest.MonkeyPatch, free: int, stays: bool) -> None:
     monkeypatch.setattr(os, "fstatvfs", lambda _: types.SimpleNamespace(f_bavail=free, f_blocks=100))
     with hostdata.File.open(str(memory), CONTENT.nbytes) as content:

@@ -13,6 +13,7 @@ import pytest
 from harness import Head, Peer
 
 from everstep.wire import channel_pb2 as wire
+from everstep.worker.programs import Program
 from everstep.worker.turns import _AHEAD, Turns
 from everstep.worker.xla import VERSION
 
@@ -55,7 +56,7 @@ class Scene:
     def run(self, *arguments: Any, devices: tuple[int, ...] = (0, 1)) -> tuple[Any, Any]:
         """The execution and its result."""
         execution, result = Ran(self, *devices), self.array()
-        self.turns.started(execution, arguments)
+        self.turns.started(execution, arguments, takes_turns=True)
         result.made_by = execution.number
         return execution, result
 
@@ -113,11 +114,11 @@ def test_not_too_many_are_ahead() -> None:
     scene = Scene()
     first, result = scene.run()
     for _ in range(_AHEAD - 1):
-        assert scene.before(result) == []
+        assert scene.turns.too_many() == []
         _, result = scene.run(result)
-    assert scene.before(result) == [first]
+    assert scene.turns.too_many() == [first]
     first.is_over = True
-    assert scene.before(result) == []
+    assert scene.turns.too_many() == []
 
 
 def test_some_may_not_follow() -> None:
@@ -132,17 +133,18 @@ def test_some_may_not_follow() -> None:
 class Hanging:
     """Two workers, of which the first hangs in a step on `state`, because the second is stopped."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: Head, devices: int) -> None:
         self.head = head
         for _ in range(2):
-            head.spawn()
+            head.spawn(devices=devices)
         head.welcome(2)
         head.form()
         self.devices = [device for peer in head.peers for device in peer.devices]
-        self.programs = {name: head.spanning(name, head.peers, self.devices) for name in ("step4", "sum4", "twice4")}
+        count = len(self.devices)
+        self.programs = {name: head.spanning(f"{name}{count}", head.peers, self.devices) for name in ("step", "sum", "twice")}
         made = [head.put(dict.fromkeys(self.devices, number * ONES)) for number in (1, 3)]
-        self.state, self.other = [head.execute(head.peers, self.programs["twice4"], [array], 1)[0] for array in made]
-        head.execute(head.peers, self.programs["sum4"], [self.other], 2)  # the mesh of connections is there
+        self.state, self.other = [head.execute(head.peers, self.programs["twice"], [array], 1)[0] for array in made]
+        head.execute(head.peers, self.programs["sum"], [self.other], 2)  # the mesh of connections is there
         self.sent: list[tuple[Peer, int]] = []
         self.last = 0
 
@@ -169,8 +171,8 @@ class Hanging:
 
 
 @pytest.fixture
-def hanging(head: Head) -> Iterator[Hanging]:
-    made = Hanging(head)
+def hanging(head: Head, request: pytest.FixtureRequest) -> Iterator[Hanging]:
+    made = Hanging(head, getattr(request, "param", 2))
     os.kill(head.peers[1].process.pid, signal.SIGSTOP)
     yield made
     made.wake()
@@ -181,13 +183,13 @@ follows = pytest.mark.skipif(VERSION < (0, 12), reason="one program after the ot
 
 @follows
 def test_a_step_is_started_behind_the_one_before(hanging: Hanging) -> None:
-    state = hanging.start("step4", hanging.state)
+    state = hanging.start("step", hanging.state)
     for _ in range(3):
-        state = hanging.start("step4", state)
+        state = hanging.start("step", state)
         assert hanging.has_started()
-    hanging.start("sum4", hanging.other, 2)  # nothing to do with it
+    hanging.start("sum", hanging.other, 2)  # nothing to do with it
     assert not hanging.has_started()
-    state = hanging.start("step4", state)  # whose turn comes after that
+    state = hanging.start("step", state)  # whose turn comes after that
     assert not hanging.has_started()
     hanging.wake()
     assert hanging.head.get(state, hanging.devices[0])[0, 0] == 2 * 17**5
@@ -195,9 +197,9 @@ def test_a_step_is_started_behind_the_one_before(hanging: Hanging) -> None:
 
 @follows
 def test_a_step_is_started_behind_what_reads_its_state(hanging: Hanging) -> None:
-    read, total = hanging.start("sum4", hanging.state, 2), hanging.last
+    read, total = hanging.start("sum", hanging.state, 2), hanging.last
     assert hanging.has_started()
-    state = hanging.start("step4", hanging.state)
+    state = hanging.start("step", hanging.state)
     assert hanging.has_started()
     hanging.wake()
     assert hanging.head.get(total, hanging.devices[0], shape=()) == 32
@@ -207,27 +209,60 @@ def test_a_step_is_started_behind_what_reads_its_state(hanging: Hanging) -> None
 
 @pytest.mark.skipif(VERSION >= (0, 12), reason="from jaxlib 0.12 on a program may follow another")
 def test_nothing_follows(hanging: Hanging) -> None:
-    hanging.start("twice4", hanging.start("step4", hanging.state))
+    hanging.start("twice", hanging.start("step", hanging.state))
     assert not hanging.has_started()
     hanging.wake()
     assert hanging.head.get(hanging.last, hanging.devices[0])[0, 0] == 68
 
 
 def test_not_if_the_state_is_kept(hanging: Hanging) -> None:
-    hanging.start("sum4", hanging.state, 2)
-    state = hanging.start("step4", hanging.state, keep=[0])
+    hanging.start("sum", hanging.state, 2)
+    state = hanging.start("step", hanging.state, keep=[0])
     assert not hanging.has_started()
     hanging.wake()
     assert hanging.head.get(hanging.state, hanging.devices[0])[0, 0] == 2
     assert hanging.head.get(state, hanging.devices[0])[0, 0] == 34
 
 
+def test_what_is_kept_is_not_what_was_read(hanging: Hanging) -> None:
+    """A step that must leave its argument reads a copy: another that overwrites the argument does not depend on it."""
+    kept = hanging.start("step", hanging.state, keep=[0])
+    state = hanging.start("step", hanging.state)
+    assert not hanging.has_started()
+    hanging.wake()
+    assert hanging.head.get(kept, hanging.devices[0])[0, 0] == hanging.head.get(state, hanging.devices[0])[0, 0] == 34
+
+
+@pytest.mark.parametrize("hanging", [1, 2], indirect=True, ids=["one device", "two devices"])
+def test_the_executor_goes_on(hanging: Hanging) -> None:
+    """Whatever hangs, and however much is behind it: what is for one device is started, and ends."""
+    head, first = hanging.head, hanging.head.peers[0]
+    device = first.devices[0]
+    double, _ = head.compile(first, "double", [device])
+    state = hanging.start("step", hanging.state)
+    for number in range(40):
+        hanging.start("twice" if number else "sum", state, 1 if number else 2)
+    (doubled,) = head.execute([first], double, [head.put({device: ONES})], 1)
+    np.testing.assert_array_equal(head.get(doubled, device), 2 * ONES)
+    head.ask([first], delete=wire.Delete(arrays=[doubled]))
+    hanging.wake()
+
+
+def test_another_may_overtake_what_waits() -> None:
+    program, ran = Program.__new__(Program), Ran(None)
+    ran.wait = lambda: None  # type: ignore[attr-defined]
+    left = [[ran], [ran, ran], []]
+    program._before = lambda *_: left.pop(0)  # type: ignore[method-assign, assignment, misc, return-value]
+    program.await_turn([], ())
+    assert left == []
+
+
 @follows
 def test_without_collectives_no_turn_is_taken(hanging: Hanging) -> None:
-    hanging.start("step4", hanging.state)
-    twice = hanging.start("twice4", hanging.other)
+    hanging.start("step", hanging.state)
+    twice = hanging.start("twice", hanging.other)
     assert hanging.has_started()
-    hanging.start("sum4", twice, 2)  # follows that, but not the step
+    hanging.start("sum", twice, 2)  # follows that, but not the step
     assert not hanging.has_started()
     hanging.wake()
     assert hanging.head.get(twice, hanging.devices[0])[0, 0] == 12

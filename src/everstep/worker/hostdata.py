@@ -26,7 +26,7 @@ class File(mmap.mmap):
         with open(path, "rb") as file:
             content = File(file.fileno(), size, prot=mmap.PROT_READ)
             room = os.fstatvfs(file.fileno())
-            content.may_stay = path.startswith(_MEMORY) and 2 * room.f_bavail > room.f_blocks
+            content.may_stay = path.startswith(_MEMORY) and 4 * room.f_bavail > 3 * room.f_blocks
             return content
 
 

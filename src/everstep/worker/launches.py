@@ -79,7 +79,7 @@ class Launches:
                 pending.append(loaded.program)
             program = None if pending else loaded.program.result()
             keep = self._kept(message, loaded.program)
-            if program is not None and not program.callbacks and self._may_start(program, arguments, keep, loaded, before):  # type: ignore[arg-type]
+            if program is not None and not program.callbacks and self._may_start(program, arguments, keep, loaded):  # type: ignore[arg-type]
                 self.started = max(self.started, op)
                 results, execution = program.run(arguments, keep)  # type: ignore[arg-type]  # none is pending
                 for array, result in zip(message.results, results, strict=True):
@@ -127,15 +127,13 @@ class Launches:
         held = self._arrays.held(message.arguments, indices)
         return {*message.keep_arguments, *held} if held or message.keep_arguments else ()
 
-    def _may_start(
-        self, program: Program, arguments: Sequence[Stored], keep: Collection[int], loaded: Loaded, before: Sequence[threading.Event]
-    ) -> bool:
+    def _may_start(self, program: Program, arguments: Sequence[Stored], keep: Collection[int], loaded: Loaded) -> bool:
         """Whether it may start at once: it will not wait itself and, if it is a gang, none waits before it."""
         if not loaded.is_gang:
             return not program.must_adopt(arguments)
-        if program.waits_for_peers and not all(event.is_set() for event in before):
-            return False
-        return self._gangs_put == self._gangs_done and not program.must_wait(arguments, keep)
+        # One that spans workers is left to a thread of its own: XLA may run it within the call, and runs what one thread starts on a device
+        # one after the other, so that all that the executor starts would wait for peers.
+        return not program.placement.spans_workers and self._gangs_put == self._gangs_done and not program.must_wait(arguments, keep)
 
     def _ended(self, op: int, failure: Failure | None) -> None:
         self._not_alone(op)

@@ -47,6 +47,7 @@ class Program:
                 callback.results = results.get(index)
         self.meets = bool(callbacks) or hlo.has_collectives(module)
         self._takes_turns = placement.world.takes_turns(placement, self.meets)
+        self._is_counted = self._takes_turns or placement.spans_workers
         self._may_follow = placement.world.can_follow and not callbacks
         self.donated = frozenset(donated)
         local = placement.local
@@ -71,8 +72,9 @@ class Program:
 
     def await_turn(self, arguments: Sequence[Stored], keep: Collection[int]) -> None:
         """Wait until those have ended that must have before `run`."""
-        for execution in self._before(arguments, keep):
-            execution.ended.wait()
+        while before := self._before(arguments, keep):  # again: another may have overtaken it meanwhile
+            for execution in before:
+                execution.ended.wait()
 
     def must_adopt(self, arguments: Sequence[Stored]) -> bool:
         """Whether an argument is still to be computed by a program of another world, without which it can't be taken over."""
@@ -118,16 +120,21 @@ class Program:
         if not self.callbacks:  # nothing follows those
             for result in stored_results:
                 result.made_by = execution.number
-        if self._takes_turns:
-            world.turns.started(execution, () if self.callbacks else arguments)
+        if self._is_counted:
+            # Of those whose memory it must not take over it has read copies.
+            copied = self.donated.intersection(keep)
+            read = [] if self.callbacks else [stored for index, stored in enumerate(arguments) if index not in copied]
+            world.turns.started(execution, read, takes_turns=self._takes_turns)
         return stored_results, execution
 
     def _before(self, arguments: Sequence[Stored], keep: Collection[int]) -> list[Execution]:
         """What must have ended before it is started."""
-        if not self._takes_turns:
+        if not self._is_counted:
             return []
-        local = self.placement.local
-        return local.world.turns.before(local.devices, arguments, self.donated.difference(keep), may_follow=self._may_follow)
+        turns, devices = self.placement.world.turns, self.placement.local.devices
+        if not self._takes_turns:
+            return turns.too_many()
+        return turns.too_many() + turns.before(devices, arguments, self.donated.difference(keep), may_follow=self._may_follow)
 
     def _copy(self, whole: xla.Buffer, memory_kind: str | None) -> xla.Buffer:
         """Shard by shard: XLA takes the result of a program that spans workers for an array on all their devices."""

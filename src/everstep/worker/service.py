@@ -168,7 +168,7 @@ class Worker:
     def _dropped(self, world: World) -> None:
         self._executor.forget(world)
 
-    def _provide(self, key: str) -> bulk.Buffer | tuple[bulk.Buffer, ...]:
+    def _provide(self, key: str) -> bulk.Buffer | bulk.Lent:
         FAULTS.reach("serve")
         kind, _, rest = key.partition("/")
         return self._executor.blob(int(rest)) if kind == "blob" and rest.isdecimal() else self._transfers.provide(key)

@@ -221,7 +221,7 @@ class Transfers:
 
     # ---------------------------------------------------------------- for others
 
-    def provide(self, key: str) -> tuple[bulk.Buffer, ...]:
+    def provide(self, key: str) -> bulk.Lent:
         """A shard for another worker, by a key made by `_shard_key`. Waits for the array. Raises Failure."""
         try:
             _, number, device, box = key.split("/")
@@ -232,11 +232,10 @@ class Transfers:
         release = self._arrays.hold([array])
         try:
             part = _part(stored, int(device), place)
-            return (part,) if isinstance(part, bytes) else hostdata.encode(part)
+            return bulk.Lent((part,) if isinstance(part, bytes) else hostdata.encode(part), release)
         except Exception as error:
-            raise xla.failure(error) from None
-        finally:
             release()
+            raise xla.failure(error) from None
 
     def abandon(self, failure: Failure) -> None:
         """Whatever waits for another worker's data fails. Nothing is kept for an incarnation that is gone."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from everstep.worker.arrays import Stored
 from everstep.worker.execution import Execution
 
-_AHEAD = 8  # so many are started and have not ended; XLA would make the 33rd wait within its call
+_AHEAD = 8  # so many are started and have not ended: where there are 32 on a device XLA makes the next wait within the call
 
 
 class Turns:
@@ -16,7 +16,7 @@ class Turns:
 
     XLA on CPU keeps no order between programs on one device that don't depend on each other. If each worker takes another one first, they
     wait for each other for ever. So one is started when that before it has ended, or at once if it depends on that: XLA begins a program
-    when its arguments are there, and takes over an argument's memory when those that read it have ended.
+    when its arguments are there, and takes over an argument's memory when the programs that read it have ended.
     """
 
     def __init__(self) -> None:
@@ -32,19 +32,19 @@ class Turns:
         """
         latest = dict.fromkeys(self._last[device] for device in devices if device in self._last)
         running = [execution for execution in latest if not execution.ended.is_set()]
-        if not may_follow:
-            return running
-        waits = [execution for execution in running if not _depends(execution, arguments, overwritten)]
-        if len(self._recent) == _AHEAD and not self._recent[0].ended.is_set():
-            waits.append(self._recent[0])
-        return waits
+        return [execution for execution in running if not (may_follow and _depends(execution, arguments, overwritten))]
 
-    def started(self, execution: Execution, arguments: Sequence[Stored]) -> None:
-        """A program was. arguments: by which others that overwrite them may follow it."""
-        self._last.update(dict.fromkeys(execution.devices, execution))
+    def too_many(self) -> list[Execution]:
+        """The oldest of those that have been started, if no other may be before it has ended."""
+        return [execution for execution in list(self._recent)[:1] if len(self._recent) == _AHEAD and not execution.ended.is_set()]
+
+    def started(self, execution: Execution, read: Sequence[Stored], *, takes_turns: bool) -> None:
+        """A program was. read: the arguments by which others that overwrite them may follow it. takes_turns: else it is only counted."""
         self._recent.append(execution)
-        for stored in arguments:
-            stored.read_by = execution.number
+        if takes_turns:
+            self._last.update(dict.fromkeys(execution.devices, execution))
+            for stored in read:
+                stored.read_by = execution.number
 
     def clear(self) -> None:
         """Nothing is started any more."""

@@ -8,6 +8,6 @@ Each answer is a status (a code of errors.py, 1 byte), a length (8 bytes) and th
 
 from everstep.wire.bulk.client import Client
 from everstep.wire.bulk.protocol import Buffer, Dimension
-from everstep.wire.bulk.server import Server
+from everstep.wire.bulk.server import Lent, Server
 
-__all__ = ["Buffer", "Client", "Dimension", "Server"]
+__all__ = ["Buffer", "Client", "Dimension", "Lent", "Server"]

@@ -38,6 +38,18 @@ log = logging.getLogger(__name__)
 _CHUNK = 4 << 20  # bytes that a scattered PUT holds at a time
 
 
+class Lent:
+    """Content that must not change until it is sent. parts: its pieces. release: called then, when nothing refers to them any more."""
+
+    def __init__(self, parts: tuple[Buffer, ...], release: Callable[[], None]) -> None:
+        self.parts = parts
+        self._release = release
+
+    def give_back(self) -> None:
+        self.parts = ()
+        self._release()
+
+
 class Server:
     """Serves until `close`. Callbacks run in the connection's own thread, may block, and tell errors by raising Failure."""
 
@@ -45,13 +57,13 @@ class Server:
         self,
         address: str,
         credentials: Credentials,
-        provide: Callable[[str], Buffer | tuple[Buffer, ...]],
+        provide: Callable[[str], Buffer | tuple[Buffer, ...] | Lent],
         accept: Callable[[str], memoryview] | None = None,
     ) -> None:
         """Listen at "unix:/path" or "host:port" (port 0: any; with TLS if the credentials have a certificate); "": nowhere, see `serve`.
 
         Raises OSError.
-        provide: the content of a key, in one piece or several.
+        provide: the content of a key, in one piece or several, or lent.
         accept: the writable bytes that a PUT to a key fills, all of them; None: no PUT here.
         """
         self._credentials = credentials
@@ -130,6 +142,16 @@ class Server:
             content = self._provide(key)
         except Failure as failure:
             refuse(sock, failure)
+            return
+        if isinstance(content, Lent):
+            gone: OSError | None = None
+            try:
+                answer(sock, *content.parts)
+            except OSError as error:
+                gone = error.with_traceback(None)  # whose frames refer to the parts
+            content.give_back()
+            if gone is not None:
+                raise gone
         else:
             answer(sock, *(content if isinstance(content, tuple) else (content,)))
 
