@@ -240,6 +240,38 @@ def test_all_devices_may_be_in_callbacks_at_once(any_cluster):
     assert lines == ["True"]
 
 
+@pytest.mark.parametrize("layout", [(1, 2, 2), (1, 4, 1)], ids=["2x2", "4x1"])
+@pytest.mark.parametrize("size", [1, 65536], ids=["small", "large"])
+def test_a_callback_may_use_a_worker_that_waits_for_it(cluster, layout, size):
+    """In a step on all devices, with many more programs behind it."""
+    lines = _output(
+        cluster(*layout),
+        f"""
+        rows = NamedSharding(Mesh(np.array(DEVICES), "x"), P("x"))
+        total = jax.jit(jax.shard_map(lambda x: x + jax.lax.psum(x.sum() * 0 + 1, "x"), mesh=rows.mesh, in_specs=P("x"), out_specs=P("x")))
+        more = jax.jit(lambda x: x + 1, out_shardings=rows)
+        double = jax.jit(lambda x: x * 2)
+        three, go = jax.device_put(np.float32(3), DEVICES[0]), threading.Event()
+
+        def back(v):
+            assert go.wait(60)
+            return np.full({size}, double(three), np.float32)
+
+        x = jax.device_put(np.ones(4 * {size}, np.float32), rows)
+        more(total(x)).block_until_ready()
+        late = jax.jit(lambda v: jax.pure_callback(back, jax.ShapeDtypeStruct(({size},), np.float32), v))
+        parts = [shard.data for shard in x.addressable_shards]
+        parts[3] = late(jax.device_put(np.float32(1), DEVICES[3]))
+        x = total(jax.make_array_from_single_device_arrays(x.shape, rows, parts))
+        for _ in range(40):
+            x = more(x)
+        go.set()
+        print(np.asarray(x)[::{size}].tolist())
+        """,
+    )
+    assert lines == ["[45.0, 45.0, 45.0, 50.0]"]
+
+
 def test_many_threads_of_the_program(one_worker):
     lines = _output(
         one_worker,
