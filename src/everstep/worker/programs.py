@@ -26,17 +26,18 @@ class Program:
     def __init__(
         self,
         name: str,
+        module: bytes,
         placement: Placement,
         executable: xla.Executable,
         outputs: Sequence[wire.ShardInfo],
         donated: Collection[int],
         callbacks: Sequence[Function],
     ) -> None:
-        """outputs: what each device holds of each result. callbacks: stand for the host callbacks it may call.
+        """module: the compiled one, xla.HloModuleProto. outputs: what each device holds of each result. callbacks: stand for the host
+        callbacks it may call.
 
         meets: its devices may wait for each other.
         """
-        module = xla.program_shape(executable)[1]
         self.name = name
         self.placement = placement
         self.executable = executable
@@ -168,9 +169,10 @@ class Compiler:
             callbacks = [self._callbacks.function(name, world) for name in names]
             executable = xla.compile_program(world.client, module, placement.device_list, options, callbacks)
         report = wire.Compiled(callbacks=names)
-        donated = describe(executable, globals_, report)
+        compiled = xla.program_shape(executable)
+        donated = describe(executable, compiled, globals_, report)
         outputs = [wire.ShardInfo(dtype=each.dtype, shape=each.shard_shape, memory_kind=each.memory_kind) for each in report.outputs]
-        return Program(report.name, placement, executable, outputs, donated, callbacks), report
+        return Program(*compiled[:2], placement, executable, outputs, donated, callbacks), report
 
     def load(self, world: World, message: wire.Load, blob: bytes) -> Program:
         """Raises Failure, errors of XLA."""
@@ -179,7 +181,7 @@ class Compiler:
         callbacks = [self._callbacks.function(name, world) for name in message.callbacks]
         executable = xla.load_program(world.client, blob, placement.device_list, options, callbacks)
         name, module, _, _ = xla.program_shape(executable)
-        return Program(name, placement, executable, message.outputs, hlo.donated(module), callbacks)
+        return Program(name, module, placement, executable, message.outputs, hlo.donated(module), callbacks)
 
     def _options(self, placement: Placement, message: wire.Compile | wire.Load, spans_workers: bool) -> xla.Options:
         world = placement.world
@@ -188,12 +190,14 @@ class Compiler:
         return options
 
 
-def describe(executable: xla.Executable, outputs: Sequence[tuple[str, tuple[int, ...]]], report: wire.Compiled) -> tuple[int, ...]:
+def describe(
+    executable: xla.Executable, compiled: xla.ProgramShape, outputs: Sequence[tuple[str, tuple[int, ...]]], report: wire.Compiled
+) -> tuple[int, ...]:
     """Fill in what is known of a compiled program; returns the numbers of its donated parameters.
 
     outputs: dtype and global shape of each result.
     """
-    report.name, module, parameters, results = xla.program_shape(executable)
+    report.name, module, parameters, results = compiled
     report.fingerprint = executable.fingerprint or b""
     report.code_size = executable.size_of_generated_code_in_bytes()
     donated = hlo.donated(module)

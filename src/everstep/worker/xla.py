@@ -29,6 +29,7 @@ DeviceList: TypeAlias = Any
 Executable: TypeAlias = Any
 Module: TypeAlias = Any
 Options: TypeAlias = Any
+ProgramShape: TypeAlias = tuple[str, bytes, Any, list[Any]]  # see program_shape
 Sharding: TypeAlias = Any
 
 JAXLIB = version.__version__
@@ -204,7 +205,7 @@ def load_program(client: Client, blob: bytes, devices: DeviceList, options: Opti
     return client.deserialize_executable(blob, devices, options)
 
 
-def program_shape(executable: Executable) -> tuple[str, bytes, Any, list[Any]]:
+def program_shape(executable: Executable) -> ProgramShape:
     """Name, xla.HloModuleProto, parameter shapes, result shapes: as each device sees them."""
     module = executable.hlo_modules()[0]
     serialized = module.as_serialized_hlo_module_proto()
