@@ -30,7 +30,7 @@ class Place:
         self.entered = threading.Event()
         self.release = threading.Event()
 
-    def provide(self, key: str) -> bulk.Buffer | tuple[bulk.Buffer, ...]:
+    def provide(self, key: str) -> bulk.Buffer | bulk.Lent:
         if key == "slow":
             self.entered.set()
             self.release.wait(30)
@@ -40,7 +40,7 @@ class Place:
         if key == "empty":
             return b""
         if key == "two":
-            return b"one", memoryview(b"two")
+            return bulk.Lent((b"one", memoryview(b"two")), lambda: None)
         return CONTENT
 
     def accept(self, key: str) -> memoryview:

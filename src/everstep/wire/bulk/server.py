@@ -57,13 +57,13 @@ class Server:
         self,
         address: str,
         credentials: Credentials,
-        provide: Callable[[str], Buffer | tuple[Buffer, ...] | Lent],
+        provide: Callable[[str], Buffer | Lent],
         accept: Callable[[str], memoryview] | None = None,
     ) -> None:
         """Listen at "unix:/path" or "host:port" (port 0: any; with TLS if the credentials have a certificate); "": nowhere, see `serve`.
 
         Raises OSError.
-        provide: the content of a key, in one piece or several, or lent.
+        provide: the content of a key.
         accept: the writable bytes that a PUT to a key fills, all of them; None: no PUT here.
         """
         self._credentials = credentials
@@ -153,7 +153,7 @@ class Server:
             if gone is not None:
                 raise gone
         else:
-            answer(sock, *(content if isinstance(content, tuple) else (content,)))
+            answer(sock, content)
 
     def _put(self, sock: socket.socket, key: str) -> None:
         offset, run, count = PLACE.unpack(receive(sock, PLACE.size))
