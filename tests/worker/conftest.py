@@ -30,8 +30,7 @@ def head(tmp_path: pathlib.Path, artifacts: dict[str, Artifact]) -> Iterator[Hea
 def solo(tmp_path_factory: pytest.TempPathFactory, artifacts: dict[str, Artifact]) -> Iterator[Head]:
     """One worker with two devices, in a world."""
     head = Head(tmp_path_factory.mktemp("solo"), artifacts)
-    head.spawn()
-    head.welcome(1)
+    head.workers(1)
     head.form()
     yield head
     head.close()
@@ -41,9 +40,7 @@ def solo(tmp_path_factory: pytest.TempPathFactory, artifacts: dict[str, Artifact
 def pair(tmp_path_factory: pytest.TempPathFactory, artifacts: dict[str, Artifact]) -> Iterator[Head]:
     """Two workers with two devices each, in a world."""
     head = Head(tmp_path_factory.mktemp("pair"), artifacts)
-    for _ in range(2):
-        head.spawn()
-    head.welcome(2)
+    head.workers(2)
     head.form()
     yield head
     head.close()

@@ -146,6 +146,12 @@ class Head:
     def number(self) -> int:
         return next(self._numbers)
 
+    def workers(self, count: int, **options: Any) -> list[Peer]:
+        """So many more, started and welcomed. options: of `spawn`."""
+        peers = [self.spawn(**options) for _ in range(count)]
+        self.welcome(count)
+        return peers
+
     def spawn(self, *, devices: int = 2, token: str = TOKEN, shared: bool = True, slice_: int = 0) -> Peer:
         index = len(self.peers)
         options = {

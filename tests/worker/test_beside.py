@@ -15,9 +15,7 @@ ONES = np.ones((2, 2), np.float32)
 @pytest.fixture
 def peers(head: Head) -> list[Peer]:
     """Two workers with two devices each, in a world."""
-    for _ in range(2):
-        head.spawn()
-    head.welcome(2)
+    head.workers(2)
     head.form()
     return list(head.peers)
 
@@ -72,8 +70,7 @@ def test_an_old_world_is_dropped_and_its_arrays_stay(head: Head, peers: list[Pee
 def test_compiled_for_workers_that_are_away(head: Head, peers: list[Peer]) -> None:
     """By one that has none of the devices; then loaded where these are."""
     head.world = 0
-    compiler = head.spawn()
-    head.welcome(1)
+    (compiler,) = head.workers(1)
     away = devices(peers)
     blob = head.directory / "away"
     program, compiled = head.compile(compiler, "twosums4", away, blob_path=str(blob), spans_workers=True)

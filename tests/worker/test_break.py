@@ -15,15 +15,9 @@ from everstep.wire.errors import Code
 ONES = np.ones((2, 2), np.float32)
 
 
-def start(head: Head, count: int) -> None:
-    for _ in range(count):
-        head.spawn()
-    head.welcome(count)
-
-
 def hang(head: Head) -> tuple[int, list[str]]:
     """A world of two in which the first hangs in a collective because the second has been stopped."""
-    start(head, 2)
+    head.workers(2)
     endpoints = head.form()
     first, second = head.peers
     devices = [*first.devices, *second.devices]
@@ -92,8 +86,7 @@ def test_killed_in_a_collective(head: Head) -> None:
     with pytest.raises(Failed, match="worker s1w0 is lost") as failed:
         head.execute([first], alone, [argument], 2)
     assert failed.value.code == Code.DATA_LOSS
-    head.spawn()
-    head.welcome(1)
+    head.workers(1)
     third = head.peers[2]
     head.form([third, first])
     devices = [*third.devices, *first.devices]
@@ -121,7 +114,7 @@ def test_donated_argument_of_a_broken_step(head: Head) -> None:
 
 
 def test_broken_while_it_forms(head: Head) -> None:
-    start(head, 2)
+    head.workers(2)
     from everstep.worker.coordination import Coordination
 
     first, _ = head.peers
@@ -159,7 +152,7 @@ def test_broken_while_data_comes_from_another_worker(head: Head) -> None:
 
 
 def test_broken_while_a_callback_waits(head: Head) -> None:
-    start(head, 1)
+    head.workers(1)
     head.form()
     (peer,) = head.peers
     program, _ = head.compile(peer, "callback", [peer.devices[0]])
@@ -173,7 +166,7 @@ def test_broken_while_a_callback_waits(head: Head) -> None:
 
 
 def test_a_callback_that_fails_on_one_device_is_told_while_the_others_wait_for_it(head: Head) -> None:
-    start(head, 2)
+    head.workers(2)
     endpoints = head.form()
     devices = [device for peer in head.peers for device in peer.devices]
     array = head.put(dict.fromkeys(devices, ONES))
@@ -204,7 +197,7 @@ def test_a_callback_that_fails_on_one_device_is_told_while_the_others_wait_for_i
 @pytest.mark.parametrize("dtype", [np.float32, np.bool_, np.int8])
 def test_adoption(head: Head, dtype: type) -> None:
     """Arrays of an older world are used in a newer one, joined or one by one."""
-    start(head, 1)
+    head.workers(1)
     head.form()
     (peer,) = head.peers
     contents = {device: np.full((2, 2), index + 1).astype(dtype) for index, device in enumerate(peer.devices)}

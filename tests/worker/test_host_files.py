@@ -78,8 +78,7 @@ def test_a_program_does_not_write_to_the_file(solo: Head, memory: pathlib.Path) 
 
 
 def test_it_is_taken_along_to_another_world(head: Head, memory: pathlib.Path) -> None:
-    head.spawn()
-    head.welcome(1)
+    head.workers(1)
     head.form()
     device = head.peers[0].devices[0]
     array = put(head, memory, [device])

@@ -26,8 +26,7 @@ def refuse(head: Head, welcome: wire.Welcome) -> str:
 
 
 def test_hello(head: Head) -> None:
-    head.spawn(devices=3, slice_=4)
-    head.welcome(1)
+    head.workers(1, devices=3, slice_=4)
     hello = head.peers[0].hello
     assert (hello.name, hello.slice, hello.worker, hello.incarnation) == ("s4w0", 4, 0, 0)  # 0: the head counts
     assert (hello.token, hello.pid, hello.shares_directory) == (TOKEN, head.peers[0].process.pid, True)
@@ -60,8 +59,7 @@ def test_no_head(head: Head) -> None:
 
 def busy(head: Head) -> None:
     """A worker with its executor waiting for a buffer that never comes, and a callback that is never answered."""
-    head.spawn()
-    head.welcome(1)
+    head.workers(1)
     head.form()
     (peer,) = head.peers
     device = peer.devices[0]
@@ -101,8 +99,7 @@ def test_the_head_goes_before_the_welcome(head: Head) -> None:
 
 
 def test_interrupt_is_not_for_workers(head: Head) -> None:
-    head.spawn()
-    head.welcome(1)
+    head.workers(1)
     (peer,) = head.peers
     os.kill(peer.process.pid, signal.SIGINT)
     head.form()
@@ -116,8 +113,7 @@ def test_a_wrong_token_gets_no_data(head: Head) -> None:
     from everstep.wire.credentials import Credentials
     from everstep.wire.errors import Code, Failure
 
-    head.spawn(shared=False)
-    head.welcome(1)
+    head.workers(1, shared=False)
     address = head.peers[0].hello.bulk_address
     assert address.startswith("127.0.0.1:")
     with pytest.raises(Failure) as refused:

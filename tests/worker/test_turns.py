@@ -135,9 +135,7 @@ class Hanging:
 
     def __init__(self, head: Head, devices: int) -> None:
         self.head = head
-        for _ in range(2):
-            head.spawn(devices=devices)
-        head.welcome(2)
+        head.workers(2, devices=devices)
         head.form()
         self.devices = [device for peer in head.peers for device in peer.devices]
         count = len(self.devices)
